@@ -1,0 +1,39 @@
+"""The sentences a user reads when something is wrong. Not for bugs: those keep their traceback."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+
+class ObverseError(Exception):
+    """Anything the user can put right; the command line prints it as one sentence and exits with 2."""
+
+
+class BadInput(ObverseError, ValueError):
+    """An argument, a file or a setting is not what was expected.
+
+    >>> print(BadInput("keep in (0, 1]", got=1.5, do="use keep=1.0 for no sampling"))
+    expected keep in (0, 1]; got 1.5; use keep=1.0 for no sampling
+    """
+
+    def __init__(self, expected: str, *, got: object, do: str) -> None:
+        super().__init__(f"expected {expected}; got {got}; {do}")
+
+
+class MissingExtra(ObverseError, ImportError):
+    """An optional package is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"expected the package {package!r} to be installed; got none; "
+            f"install it with: pip install 'obverse[{extra}]'"
+        )
+
+
+def require(package: str, extra: str) -> ModuleType:
+    """Import an optional package, or say which extra brings it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingExtra(package, extra) from error
