@@ -1,0 +1,42 @@
+"""What a shadow must beat to have meant anything: other second batches of the same size and norm."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from .adjust import match_norm
+
+Control = Literal["same", "noise", "shuffled"]
+
+
+def noisy(x: Tensor, std: float = 0.5, generator: torch.Generator | None = None) -> Tensor:
+    """x plus Gaussian noise, rescaled to the norm of x."""
+    noise = torch.empty_like(x).normal_(std=std, generator=generator)
+    return match_norm(x + noise, x)
+
+
+class Shuffled:
+    """A copy of a net in which the entries of every weight matrix are permuted.
+
+    The permutation is drawn once; `refresh` applies it to the net's current weights. Entry statistics
+    stay, all structure goes: a shadow made from this copy shows what the trained structure adds.
+    """
+
+    def __init__(self, net: nn.Module, seed: int = 0) -> None:
+        self.copy = deepcopy(net).requires_grad_(False)
+        generator = torch.Generator().manual_seed(seed)
+        self._pairs = [
+            (copied, original, torch.randperm(original.numel(), generator=generator).to(original.device))
+            for copied, original in zip(self.copy.parameters(), net.parameters(), strict=True)
+            if original.dim() > 1
+        ]
+
+    @torch.no_grad()
+    def refresh(self) -> nn.Module:
+        for copied, original, order in self._pairs:
+            copied.view(-1).copy_(original.detach().view(-1)[order])
+        return self.copy

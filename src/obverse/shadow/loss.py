@@ -1,0 +1,144 @@
+"""The SHADOW loss: real data plus what the net's own shadow generates from it (Sec. 4, App. E).
+
+Not an optimizer and not a training loop: three lines in anyone's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import BadInput
+from .controls import Control, Shuffled, noisy
+from .shadow import Keep, Shadow
+
+Labels = Literal["given", "net", "consistency"]
+Criterion = Callable[[Tensor, Tensor], Tensor]
+
+
+class ShadowLoss(nn.Module):
+    """`loss(x, y)` = L(net(x), y) + weight · L(net(x̃), label), x̃ the shadow of x. Ready for backward().
+
+        loss = ShadowLoss(net, weight=1.0)
+        for x, y in batches:
+            loss(x, y).backward(); optimizer.step(); optimizer.zero_grad()
+
+    x̃ is data: no gradient flows through its making. Its h is read off the pass over x itself, dropout
+    included, so that it costs no extra pass.
+
+    Args:
+        net: the network, or a Shadow of it that is set up (calibrated, signed) already.
+        weight: factor of the shadow's loss (0 switches shadows off). A weight w also multiplies the step
+            size by about 1 + w; `normalize` divides it out again.
+        layer: the layer to generate from; by default the highest hidden one (h̃2 in the paper).
+        keep: ρ, the share of entries kept at each layer (0.5 in eq. 27).
+        smooth: 3×3 mean smoothing of image shadows (eq. 28).
+        match_norm: give each shadow its original's norm; otherwise the Shadow's scale applies.
+        labels: "given" (y), "net" (the class the net gives to x; y may be left out), or "consistency"
+            (KL from net(x) to net(x̃), in place of the criterion; y may be left out).
+        normalize: (L + wL') / (1 + w), which keeps the step size.
+        control: in place of the shadow "same" (x again), "noise" (norm-matched Gaussian noise) or
+            "shuffled" (the shadow of a net with permuted weights): what a shadow has to beat.
+        noise: standard deviation of the "noise" control.
+        generator: randomness of sampling and noise; by default torch's own.
+    """
+
+    def __init__(
+        self,
+        net: nn.Module | Shadow,
+        weight: float = 1.0,
+        *,
+        layer: str | None = None,
+        keep: Keep = 1.0,
+        smooth: bool = False,
+        match_norm: bool = True,
+        criterion: Criterion = F.cross_entropy,
+        labels: Labels = "given",
+        normalize: bool = False,
+        control: Control | None = None,
+        noise: float = 0.5,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if not 0 <= weight < inf:
+            raise BadInput("a finite weight ≥ 0", got=weight, do="use 0 for no shadows")
+        if labels not in get_args(Labels):
+            raise BadInput(f"labels out of {get_args(Labels)}", got=repr(labels), do="pass one of these")
+        if control is not None and control not in get_args(Control):
+            raise BadInput(f"control out of {get_args(Control)}", got=repr(control), do="pass one or None")
+        self.shadow = net if isinstance(net, Shadow) else Shadow(net)
+        self.weight = weight
+        self.layer = self.shadow.layer(layer).name
+        self.keep = self.shadow.check_keep(keep)
+        self.smooth = smooth
+        self.match_norm = match_norm
+        self.criterion = criterion
+        self.labels = labels
+        self.normalize = normalize
+        self.control = control
+        self.noise = noise
+        self.generator = generator
+        self._shuffled = Shuffled(self.shadow.net) if control == "shuffled" else None
+
+    def extra_repr(self) -> str:
+        return f"weight={self.weight}, layer={self.layer!r}, labels={self.labels!r}"
+
+    def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+        """The whole loss of a batch. Without y (unlabelled x) only the shadow's part."""
+        if y is None and self.labels == "given":
+            raise BadInput(
+                "labels y for labels='given'", got="None", do="pass y, or use labels='net' or 'consistency'"
+            )
+        if self.weight == 0 and y is not None:
+            return self.criterion(self.shadow.net(x), y)
+        logits, h = self._forward_with_hidden(x)
+        shadow_logits = self.shadow.net(self.twin(x, h))
+        shadow = self._shadow_part(shadow_logits, logits.detach(), y)
+        if y is None:
+            return self.weight * shadow
+        total = self.criterion(logits, y) + self.weight * shadow
+        return total / (1 + self.weight) if self.normalize else total
+
+    @torch.no_grad()
+    def twin(self, x: Tensor, h: Tensor) -> Tensor:
+        """The second batch: the shadow of x generated from h, or the chosen control."""
+        if self.control == "same":
+            return x
+        if self.control == "noise":
+            return noisy(x, self.noise, self.generator)
+        shadow = self.shadow
+        if self._shuffled is not None:
+            copy = self._shuffled.refresh()
+            shadow = Shadow(copy, signed=shadow.signed, scale=shadow.scale)
+        return shadow.from_hidden(
+            x, h, self.layer, self.keep, self.generator, smooth=self.smooth, match_norm=self.match_norm
+        )
+
+    def _shadow_part(self, shadow_logits: Tensor, logits: Tensor, y: Tensor | None) -> Tensor:
+        if self.labels == "consistency":
+            target, guess = F.log_softmax(logits, -1), F.log_softmax(shadow_logits, -1)
+            return F.kl_div(guess, target, reduction="batchmean", log_target=True)
+        label = logits.argmax(-1) if self.labels == "net" else y
+        assert label is not None
+        return self.criterion(shadow_logits, label)
+
+    def _forward_with_hidden(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """net(x), and the detached h of the layer as this very pass computed it."""
+        stage = self.shadow.layer(self.layer).output
+        outputs: list[Tensor] = []
+
+        def remember(module: nn.Module, args: object, output: Tensor) -> None:
+            # A copy (small beside the weights): what follows the layer may work in place on its output.
+            outputs.append(output.detach().clone())
+
+        handle = stage.module.register_forward_hook(remember)
+        try:
+            logits: Tensor = self.shadow.net(x)
+        finally:
+            handle.remove()
+        return logits, outputs[stage.call]

@@ -1,0 +1,25 @@
+"""Training: the loop that fits any Task, run directories, checkpoints, comparisons. Not for losses."""
+
+from .classify import ClassifierTask, initial_net, load_trained
+from .compare import Comparison, compare, read_comparison, summarize
+from .fit import Diverged, Interrupted, Task, fit
+from .rundir import RunRecord, create_run, read_run
+from .settings import Settings
+
+__all__ = [
+    "ClassifierTask",
+    "Comparison",
+    "Diverged",
+    "Interrupted",
+    "RunRecord",
+    "Settings",
+    "Task",
+    "compare",
+    "create_run",
+    "fit",
+    "initial_net",
+    "load_trained",
+    "read_comparison",
+    "read_run",
+    "summarize",
+]

@@ -1,0 +1,191 @@
+"""The classifier of a Settings value as a Task: net, ShadowLoss, data, SGD, and what is measured on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..data import Dataset, load
+from ..errors import BadInput
+from ..nets import relu_mlp
+from ..shadow import Shadow, ShadowLoss, recovery
+from .seeds import BATCHES, EVALUATION, INITIAL, SPLIT, derive_generator
+from .settings import Settings
+
+RECOVERY_POINTS = 1000  # enough for two digits of a relative error; every layer needs three passes
+EVALUATION_BATCH = 1000
+
+
+def initial_net(settings: Settings, data: Dataset) -> nn.Sequential:
+    """The net a run starts from: a function of its settings, so it need not be stored."""
+    return relu_mlp(
+        data.input_shape,
+        settings.hidden,
+        len(data.classes),
+        dropout=settings.dropout,
+        uniform_bias=settings.uniform_bias,
+        generator=derive_generator(settings.seed, INITIAL),
+    )
+
+
+def split(settings: Settings, data: Dataset) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(train x, train y, evaluation x, evaluation y): `train_size` training points drawn with the
+    seed and the test set, or, with `validation`, so many of those points held out in its place."""
+    size = len(data.train_x) if settings.train_size is None else settings.train_size
+    if size > len(data.train_x) or settings.validation >= size:
+        raise BadInput(
+            f"train_size ≤ {len(data.train_x)} and validation < train_size for {data.name}",
+            got=f"train_size {size}, validation {settings.validation}",
+            do="ask for fewer",
+        )
+    if size == len(data.train_x) and settings.validation == 0:
+        return data.train_x, data.train_y, data.test_x, data.test_y
+    order = torch.randperm(len(data.train_x), generator=derive_generator(settings.seed, SPLIT))[:size]
+    held, rest = order[: settings.validation], order[settings.validation :]
+    x, y = data.train_x[rest], data.train_y[rest]
+    if settings.validation == 0:
+        return x, y, data.test_x, data.test_y
+    return x, y, data.train_x[held], data.train_y[held]
+
+
+class ClassifierTask:
+    """Trains `relu_mlp` with `ShadowLoss` (weight 0: plain backpropagation) by SGD with momentum."""
+
+    def __init__(self, settings: Settings, data: Dataset | None = None) -> None:
+        self.settings = settings
+        data = load(settings.data, settings.data_root) if data is None else data
+        self.train_x, self.train_y, self.test_x, self.test_y = split(settings, data)
+        self.net = initial_net(settings, data)
+        signed = bool((self.train_x < 0).any())
+        self.shadow = Shadow(self.net, input_shape=data.input_shape, signed=signed)
+        self.loss = ShadowLoss(
+            self.shadow,
+            settings.weight,
+            layer=settings.layer,
+            keep=settings.keep,
+            smooth=settings.smooth,
+            match_norm=settings.match_norm,
+            labels=settings.labels,
+            normalize=settings.normalize,
+            control=settings.control,
+            noise=settings.noise,
+        )
+        self.optimizer = torch.optim.SGD(self.net.parameters(), settings.rate, momentum=settings.momentum)
+        self._batches: tuple[int, tuple[Tensor, ...]] = (-1, ())
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return -(-len(self.train_x) // self.settings.batch)
+
+    def step(self, epoch: int, index: int) -> float:
+        if self._batches[0] != epoch:
+            order = torch.randperm(
+                len(self.train_x), generator=derive_generator(self.settings.seed, BATCHES, epoch)
+            )
+            self._batches = (epoch, order.split(self.settings.batch))
+        rows = self._batches[1][index]
+        self.net.train()
+        loss: Tensor = self.loss(self.train_x[rows], self.train_y[rows])
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+    @torch.no_grad()
+    def evaluate(self) -> dict[str, Any]:
+        """Errors as fractions: on the test set, on its shadows; how often both get the same label."""
+        self.net.eval()
+        wrong = shadow_wrong = agree = 0
+        generator = derive_generator(self.settings.seed, EVALUATION)
+        for x, y in zip(
+            self.test_x.split(EVALUATION_BATCH), self.test_y.split(EVALUATION_BATCH), strict=True
+        ):
+            h = self.shadow.infer(x, self.loss.layer)
+            twin = self._twin(x, h, generator)
+            label, twin_label = self.net(x).argmax(-1), self.net(twin).argmax(-1)
+            wrong += int((label != y).sum())
+            shadow_wrong += int((twin_label != y).sum())
+            agree += int((label == twin_label).sum())
+        total = len(self.test_y)
+        recovered = recovery(
+            self.shadow,
+            self.test_x[:RECOVERY_POINTS],
+            keep=self.settings.keep,
+            generator=generator,
+            smooth=self.settings.smooth,
+            match_norm=self.settings.match_norm,
+        )
+        return {
+            "test_error": wrong / total,
+            "shadow_error": shadow_wrong / total,
+            "label_agreement": agree / total,
+            "recovery_error": dict(recovered.errors),
+        }
+
+    def _twin(self, x: Tensor, h: Tensor, generator: torch.Generator) -> Tensor:
+        """The true shadow, also where training used a control."""
+        s = self.settings
+        return self.shadow.from_hidden(
+            x, h, self.loss.layer, s.keep, generator, smooth=s.smooth, match_norm=s.match_norm
+        )
+
+    def model(self) -> dict[str, Tensor]:
+        return dict(self.net.state_dict())
+
+    def tensors(self) -> dict[str, Tensor]:
+        result = {f"net.{name}": tensor for name, tensor in self.net.state_dict().items()}
+        for name, parameter in self.net.named_parameters():
+            for key, value in self.optimizer.state.get(parameter, {}).items():
+                if isinstance(value, Tensor):
+                    result[f"optimizer.{name}.{key}"] = value
+        return result
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        net = {
+            name.removeprefix("net."): tensor for name, tensor in tensors.items() if name.startswith("net.")
+        }
+        load_weights(self.net, net, "the checkpoint")
+        for name, parameter in self.net.named_parameters():
+            prefix = f"optimizer.{name}."
+            state = {
+                key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)
+            }
+            if any(value.shape != parameter.shape for value in state.values()):
+                raise BadInput(f"optimizer state shaped like {name}", got=state, do="start a new run")
+            if state:
+                self.optimizer.state[parameter] = state
+
+
+def load_weights(net: nn.Module, tensors: Mapping[str, Tensor], source: str) -> None:
+    """Copy weights into a net; names, shapes and types must be exactly its own."""
+    own = net.state_dict()
+    wrong = sorted(set(own) ^ set(tensors)) or [
+        f"{name} {tuple(tensor.shape)} {tensor.dtype}"
+        for name, tensor in tensors.items()
+        if tensor.shape != own[name].shape or tensor.dtype != own[name].dtype
+    ]
+    if wrong:
+        expected = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in own.items())
+        raise BadInput(
+            f"the tensors {expected} in {source}", got=f"a difference in {', '.join(wrong)}", do="restore it"
+        )
+    net.load_state_dict(dict(tensors))
+
+
+def load_trained(settings: Settings, data: Dataset, model_path: str | Any) -> nn.Sequential:
+    """The trained net of a run directory, in evaluation mode."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    net = initial_net(settings, data)
+    try:
+        tensors = load_file(model_path)
+    except (OSError, SafetensorError) as error:
+        raise BadInput(
+            f"the weights of a finished run in {model_path}", got=str(error), do="resume the run"
+        ) from None
+    load_weights(net, tensors, str(model_path))
+    return net.eval()

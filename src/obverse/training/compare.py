@@ -1,0 +1,216 @@
+"""The same training under several variants: same seeds, same batches, means with standard errors.
+
+The paper's Figures 3, 5, 6 and 7 and the controls that they lack. Not for choosing settings: every
+variant runs with the settings it is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..data import Dataset, load
+from ..errors import BadInput
+from .classify import ClassifierTask
+from .files import explained, read_json, write_json
+from .fit import fit
+from .rundir import RunRecord, create_run, read_run
+from .settings import Settings
+
+FORMAT = 1
+
+# What each variant changes in the base settings; `weight` stands for the weight asked for.
+WEIGHTED = "weight"
+VARIANTS: dict[str, dict[str, Any]] = {
+    "backprop": {"weight": 0.0},
+    "dropout": {"weight": 0.0, "dropout": 0.5},
+    "shadow": {"weight": WEIGHTED},
+    "shadow+dropout": {"weight": WEIGHTED, "dropout": 0.5},
+    "shadow-output": {"weight": WEIGHTED, "layer": "output"},
+    "shadow-sampling": {"weight": WEIGHTED, "keep": 0.5},
+    "shadow-smoothing": {"weight": WEIGHTED, "smooth": True},
+    "shadow-net-label": {"weight": WEIGHTED, "labels": "net"},
+    "shadow-consistency": {"weight": WEIGHTED, "labels": "consistency"},
+    "shadow-normalized": {"weight": WEIGHTED, "normalize": True},
+    "uniform-bias": {"weight": 0.0, "uniform_bias": True},
+    "control-same": {"weight": WEIGHTED, "control": "same"},
+    "control-noise": {"weight": WEIGHTED, "control": "noise"},
+    "control-shuffled": {"weight": WEIGHTED, "control": "shuffled"},
+}
+FIGURES = {
+    3: ("backprop", "dropout", "shadow+dropout"),
+    5: ("backprop", "shadow"),
+    6: ("backprop", "shadow", "shadow-output"),
+    7: ("backprop", "shadow", "shadow-sampling", "shadow-smoothing"),
+}
+DEFAULT = ("backprop", "dropout", "shadow", "shadow+dropout")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant over its seeds, at the last epoch; errors and agreement are fractions."""
+
+    variant: str
+    runs: int
+    test_error: float
+    test_error_se: float | None
+    shadow_error: float
+    shadow_error_se: float | None
+    label_agreement: float
+    difference: float | None  # to the first variant, paired by seed
+    difference_se: float | None
+    p_value: float | None  # paired t test, two-sided
+    seconds: float  # of training, a run
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The table of a comparison."""
+
+    rows: tuple[Row, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = []
+        for row in self.rows:
+            spread = "" if row.test_error_se is None else f" ± {100 * row.test_error_se:.2f}"
+            lines.append(f"{row.variant:<20} error {100 * row.test_error:5.2f}{spread} %")
+        return "\n".join(lines)
+
+
+def variant_settings(base: Settings, variant: str, weight: float) -> Settings:
+    """The base settings with a variant's changes."""
+    if variant not in VARIANTS:
+        raise BadInput(f"a variant out of {', '.join(VARIANTS)}", got=repr(variant), do="pass one of these")
+    changes: dict[str, Any] = {
+        key: weight if value == WEIGHTED else value for key, value in VARIANTS[variant].items()
+    }
+    if changes.get("layer") == "output":
+        changes["layer"] = f"h{len(base.hidden) + 1}"
+    return replace(base, **changes)
+
+
+def compare(
+    base: Settings,
+    variants: Sequence[str],
+    seeds: Sequence[int],
+    out: Path,
+    *,
+    weight: float = 1.0,
+    on_run: Callable[[str, int], Mapping[str, Any]] | None = None,
+) -> Comparison:
+    """Train every variant with every seed into `out`/runs; finished runs are kept, cut-off ones resumed.
+
+    `on_run(variant, seed)` is called before each run and returns display callbacks for `fit`.
+    """
+    plan = {name: variant_settings(base, name, weight).to_dict() for name in variants}
+    record = {"format": FORMAT, "variants": plan, "seeds": list(seeds)}
+    place = out / "comparison.json"
+    if place.exists() and read_json(place, "a comparison") != record:
+        raise BadInput(
+            f"the comparison of {place}",
+            got="other settings",
+            do="choose another --out, or repeat the old flags",
+        )
+    with explained(out):
+        out.mkdir(parents=True, exist_ok=True)
+    write_json(place, record)
+    data: Dataset | None = None
+    for seed in seeds:
+        for name in variants:
+            settings = replace(variant_settings(base, name, weight), seed=seed)
+            path = run_path(out, name, seed)
+            if not (path / "config.json").exists():
+                create_run(path, settings)
+            if read_run(path).finished:
+                continue
+            data = load(base.data, base.data_root) if data is None else data
+            fit(
+                ClassifierTask(settings, data),
+                settings.epochs,
+                seed=seed,
+                run=path,
+                evaluate_every=settings.evaluate_every,
+                checkpoint_every=settings.checkpoint_every,
+                **(on_run(name, seed) if on_run else {}),
+            )
+    return summarize(read_comparison(out))
+
+
+def run_path(out: Path, variant: str, seed: int) -> Path:
+    return out / "runs" / variant / f"seed-{seed}"
+
+
+def read_comparison(path: Path) -> dict[str, list[RunRecord]]:
+    """The finished runs of a comparison directory, by variant in the order of the plan."""
+    record = read_json(path / "comparison.json", "the comparison.json of a comparison")
+    variants, seeds = record.get("variants"), record.get("seeds")
+    if record.get("format") != FORMAT or not isinstance(variants, dict) or not isinstance(seeds, list):
+        raise BadInput(
+            f"a comparison of format {FORMAT}", got=f"{path / 'comparison.json'}", do="start a new one"
+        )
+    unknown = [name for name in variants if name not in VARIANTS]
+    if unknown or not all(isinstance(seed, int) for seed in seeds):
+        raise BadInput("known variants and whole seeds", got=f"{unknown or seeds}", do="start a new one")
+    found = {
+        name: [
+            read_run(run_path(path, name, seed))
+            for seed in seeds
+            if (run_path(path, name, seed) / "config.json").exists()
+        ]
+        for name in variants
+    }
+    return {name: [run for run in runs if run.finished] for name, runs in found.items()}
+
+
+def summarize(runs: Mapping[str, Sequence[RunRecord]]) -> Comparison:
+    """Mean and standard error of each variant, and its paired difference to the first one."""
+    rows = []
+    reference: dict[int, float] = {}
+    for variant, records in runs.items():
+        if not records:
+            continue
+        error = {run.settings.seed: float(run.final["test_error"]) for run in records}
+        shadow = [float(run.final["shadow_error"]) for run in records]
+        agreement = [float(run.final["label_agreement"]) for run in records]
+        seconds = [sum(record["seconds"] for record in run.metrics) for run in records]
+        differences = [error[seed] - reference[seed] for seed in error if seed in reference]
+        difference, difference_se = mean_and_se(differences) if differences else (None, None)
+        rows.append(
+            Row(
+                variant,
+                len(records),
+                *mean_and_se(list(error.values())),
+                *mean_and_se(shadow),
+                mean_and_se(agreement)[0],
+                difference,
+                difference_se,
+                paired_p_value(differences),
+                mean_and_se(seconds)[0],
+            )
+        )
+        reference = reference or error
+    return Comparison(tuple(rows))
+
+
+def mean_and_se(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and its standard error; None for a single value."""
+    mean = math.fsum(values) / len(values)
+    if len(values) < 2:
+        return mean, None
+    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return mean, math.sqrt(variance / len(values))
+
+
+def paired_p_value(differences: Sequence[float]) -> float | None:
+    """Two-sided p of the paired t test; None where there is nothing to test."""
+    if len(differences) < 2 or len(set(differences)) == 1:
+        return None
+    from scipy.stats import ttest_1samp
+
+    return float(ttest_1samp(differences, 0.0).pvalue)

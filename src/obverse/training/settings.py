@@ -1,0 +1,143 @@
+"""The settings of a training run: one frozen value, each default written once, with its reason.
+
+Not for reading flags: see cli. Settings come from keyword arguments, a TOML file or a run's config.json,
+and what is not understood is refused.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from ..errors import BadInput
+from ..shadow.controls import Control
+from ..shadow.loss import Labels
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides the numbers of a run. `weight=0` is plain backpropagation."""
+
+    data: str = "digits"  # embedded, so that everything works without a download
+    data_root: str | None = None
+    train_size: int | None = None  # None: all training points; else so many, drawn with the seed
+    validation: int = 0  # so many training points are held out and take the place of the test set
+
+    hidden: tuple[int, ...] = (500, 500)  # two hidden layers as in the paper, a tenth of its width
+    dropout: float = 0.0
+    uniform_bias: bool = False
+
+    epochs: int = 25
+    batch: int = 100  # the paper's
+    rate: float = 0.05
+    momentum: float = 0.9
+
+    weight: float = 0.0
+    layer: str | None = None  # None: the highest hidden layer, the paper's h̃2
+    keep: float = 1.0
+    smooth: bool = False
+    match_norm: bool = True
+    labels: Labels = "given"
+    normalize: bool = False
+    control: Control | None = None
+    noise: float = 0.5
+
+    seed: int = 0
+    evaluate_every: int = 1  # epochs
+    checkpoint_every: int | None = None  # steps; None: at the end of each epoch
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        _check("train_size ≥ 1", self.train_size, self.train_size is None or self.train_size >= 1)
+        _check("validation ≥ 0", self.validation, self.validation >= 0)
+        _check("hidden widths ≥ 1", self.hidden, all(width >= 1 for width in self.hidden))
+        _check("dropout in [0, 1)", self.dropout, 0 <= self.dropout < 1)
+        _check("epochs ≥ 1", self.epochs, self.epochs >= 1)
+        _check("batch ≥ 1", self.batch, self.batch >= 1)
+        _check("rate > 0", self.rate, 0 < self.rate < float("inf"))
+        _check("momentum in [0, 1)", self.momentum, 0 <= self.momentum < 1)
+        _check("weight ≥ 0", self.weight, 0 <= self.weight < float("inf"))
+        _check("keep in (0, 1]", self.keep, 0 < self.keep <= 1)
+        _check("noise ≥ 0", self.noise, 0 <= self.noise < float("inf"))
+        _check("seed ≥ 0", self.seed, self.seed >= 0)
+        _check("evaluate_every ≥ 1", self.evaluate_every, self.evaluate_every >= 1)
+        every = self.checkpoint_every
+        _check("checkpoint_every ≥ 1", every, every is None or every >= 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"hidden": list(self.hidden)}
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any], source: str) -> Settings:
+        """Settings from parsed TOML or JSON; unknown names and wrong types are refused by name."""
+        hints = get_type_hints(cls)
+        for name, value in values.items():
+            if name not in hints:
+                near = get_close_matches(name, hints, n=1)
+                raise BadInput(
+                    f"a setting of obverse in {source}",
+                    got=repr(name),
+                    do=f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(hints)}",
+                )
+            if not _fits(value, hints[name]):
+                raise BadInput(
+                    f"{name} to be {_spell(hints[name])} in {source}", got=repr(value), do="correct its value"
+                )
+        return cls(**values)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The table of a TOML settings file, unchecked; Settings.from_mapping checks it."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput("a settings file", got=f"no file {path}", do="check --config") from None
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"TOML in {path}", got=str(error), do="correct the file") from None
+
+
+def setting_names() -> tuple[str, ...]:
+    return tuple(field.name for field in fields(Settings))
+
+
+def _check(condition: str, got: object, holds: bool) -> None:
+    if not holds:
+        raise BadInput(condition, got=got, do="correct this setting")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return value in parts
+    if origin is UnionType or (parts and NoneType in parts):
+        return any(_fits(value, part) for part in parts)
+    if origin is tuple:
+        return isinstance(value, list | tuple) and all(_fits(item, parts[0]) for item in value)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _spell(hint: Any) -> str:
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return " or ".join(repr(part) for part in parts)
+    if origin is tuple:
+        return "a list of whole numbers"
+    if parts:
+        return " or ".join(_spell(part) for part in parts)
+    names = {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        str: "text",
+        NoneType: "nothing",
+    }
+    return names.get(hint, str(hint))
