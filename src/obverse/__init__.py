@@ -1,3 +1,35 @@
-"""obverse: the other side of your network."""
+"""obverse: the other side of your network.
+
+Deep-net theory as instruments for real PyTorch nets. The names below are the public ones; what needs
+heavy packages is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .errors import BadInput, MissingExtra, ObverseError
+from .shadow import Shadow, ShadowLayer, ShadowLoss
+
+if TYPE_CHECKING:
+    from .training.classifier import ShadowClassifier
 
 __version__ = "0.1.0.dev0"
+__all__ = [
+    "BadInput",
+    "MissingExtra",
+    "ObverseError",
+    "Shadow",
+    "ShadowClassifier",
+    "ShadowLayer",
+    "ShadowLoss",
+]
+
+_LATER = {"ShadowClassifier": "obverse.training.classifier"}  # scikit-learn
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    if name in ("data", "nets", "shadow", "training", "report"):
+        return import_module(f"obverse.{name}")
+    raise AttributeError(f"module 'obverse' has no attribute {name!r}")

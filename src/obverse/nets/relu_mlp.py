@@ -42,8 +42,12 @@ def relu_mlp(
     them and ReLUs like them, biases at 0; `generator` makes them repeatable.
     """
     sizes = [prod(input_shape), *hidden, classes]
-    if min(sizes) < 1:
-        raise BadInput("sizes of at least 1", got=sizes, do="check input_shape, hidden and classes")
+    if min([*input_shape, *hidden, classes]) < 1:
+        raise BadInput(
+            "sizes of at least 1",
+            got=f"input_shape={tuple(input_shape)}, hidden={tuple(hidden)}, classes={classes}",
+            do="check these",
+        )
     if not 0 <= dropout < 1:
         raise BadInput("dropout in [0, 1)", got=dropout, do="use 0 for no dropout")
     modules: OrderedDict[str, nn.Module] = OrderedDict(flatten=nn.Flatten())

@@ -71,6 +71,8 @@ class ShadowLoss(nn.Module):
             raise BadInput(f"labels out of {get_args(Labels)}", got=repr(labels), do="pass one of these")
         if control is not None and control not in get_args(Control):
             raise BadInput(f"control out of {get_args(Control)}", got=repr(control), do="pass one or None")
+        if not 0 <= noise < inf:
+            raise BadInput("noise ≥ 0", got=noise, do="use 0.5 for pixels in [0, 1]")
         self.shadow = net if isinstance(net, Shadow) else Shadow(net)
         self.weight = weight
         self.layer = self.shadow.layer(layer).name

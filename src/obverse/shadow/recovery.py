@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .shadow import Keep, Shadow
 
 
+@torch.no_grad()
 def relative_error(recovered: Tensor, h: Tensor) -> float:
     """Σ‖ĥ − h‖² / Σ‖h‖² over a batch (the left side of eq. 9 over ‖h‖²); 0/0 counts as 0."""
     size = float(h.square().sum())

@@ -126,6 +126,10 @@ def _linear_energy(module: nn.Module) -> Tensor:
     return size.square() / module.out_features
 
 
+def _relu(module: nn.Module, x: Tensor) -> Tensor:
+    return x.relu()  # a new tensor, also where the module works in place
+
+
 def _unflatten(module: nn.Module, h: Tensor, input_shape: Shape | None) -> Tensor:
     assert isinstance(module, nn.Flatten)
     if (module.start_dim, module.end_dim) != (1, -1):
@@ -138,7 +142,7 @@ def _unflatten(module: nn.Module, h: Tensor, input_shape: Shape | None) -> Tenso
 
 
 register_rule(nn.Linear, Rule(reverse=_linear_adjoint, energy=_linear_energy))
-register_rule(nn.ReLU, Rule(reverse=_unchanged, activation=True, infer=lambda module, x: x.relu()))
+register_rule(nn.ReLU, Rule(reverse=_unchanged, activation=True, infer=_relu))
 register_rule(nn.Dropout, Rule(reverse=_unchanged, infer=_unchanged))
 register_rule(nn.AlphaDropout, Rule(reverse=_unchanged, infer=_unchanged))
 register_rule(nn.Identity, Rule(reverse=_unchanged, infer=_unchanged))

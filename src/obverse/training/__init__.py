@@ -1,7 +1,7 @@
 """Training: the loop that fits any Task, run directories, checkpoints, comparisons. Not for losses."""
 
 from .classify import ClassifierTask, initial_net, load_trained
-from .compare import Comparison, compare, read_comparison, summarize
+from .compare import Comparison, Plan, compare, read_comparison, read_plan, summarize
 from .fit import Diverged, Interrupted, Task, fit
 from .rundir import RunRecord, create_run, read_run
 from .settings import Settings
@@ -11,6 +11,7 @@ __all__ = [
     "Comparison",
     "Diverged",
     "Interrupted",
+    "Plan",
     "RunRecord",
     "Settings",
     "Task",
@@ -20,6 +21,7 @@ __all__ = [
     "initial_net",
     "load_trained",
     "read_comparison",
+    "read_plan",
     "read_run",
     "summarize",
 ]

@@ -108,14 +108,21 @@ def compare(
 
     `on_run(variant, seed)` is called before each run and returns display callbacks for `fit`.
     """
-    plan = {name: variant_settings(base, name, weight).to_dict() for name in variants}
-    record = {"format": FORMAT, "variants": plan, "seeds": list(seeds)}
+    for name in variants:
+        variant_settings(base, name, weight)  # refuse what is wrong before anything is written
+    record = {
+        "format": FORMAT,
+        "base": base.to_dict(),
+        "variants": list(variants),
+        "weight": weight,
+        "seeds": list(seeds),
+    }
     place = out / "comparison.json"
     if place.exists() and read_json(place, "a comparison") != record:
         raise BadInput(
-            f"the comparison of {place}",
-            got="other settings",
-            do="choose another --out, or repeat the old flags",
+            f"the settings of {place}",
+            got="others",
+            do=f"choose another --out, or go on with: obverse compare --resume {out}",
         )
     with explained(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -146,24 +153,44 @@ def run_path(out: Path, variant: str, seed: int) -> Path:
     return out / "runs" / variant / f"seed-{seed}"
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What a comparison set out to do: the content of its comparison.json."""
+
+    base: Settings
+    variants: tuple[str, ...]
+    weight: float
+    seeds: tuple[int, ...]
+
+
+def read_plan(path: Path) -> Plan:
+    place = path / "comparison.json"
+    record = read_json(place, "the comparison.json of a comparison")
+    variants, seeds, weight = record.get("variants"), record.get("seeds"), record.get("weight")
+    if record.get("format") != FORMAT or not isinstance(record.get("base"), dict):
+        raise BadInput(f"a comparison of format {FORMAT}", got=f"{place}", do="start a new one")
+    if not isinstance(variants, list) or not all(name in VARIANTS for name in variants):
+        raise BadInput(
+            f"variants out of {', '.join(VARIANTS)} in {place}", got=variants, do="start a new one"
+        )
+    if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
+        raise BadInput(f"whole seeds in {place}", got=seeds, do="start a new one")
+    if not isinstance(weight, int | float):
+        raise BadInput(f"a weight in {place}", got=weight, do="start a new one")
+    base = Settings.from_mapping(record["base"], str(place))
+    return Plan(base, tuple(variants), float(weight), tuple(seeds))
+
+
 def read_comparison(path: Path) -> dict[str, list[RunRecord]]:
     """The finished runs of a comparison directory, by variant in the order of the plan."""
-    record = read_json(path / "comparison.json", "the comparison.json of a comparison")
-    variants, seeds = record.get("variants"), record.get("seeds")
-    if record.get("format") != FORMAT or not isinstance(variants, dict) or not isinstance(seeds, list):
-        raise BadInput(
-            f"a comparison of format {FORMAT}", got=f"{path / 'comparison.json'}", do="start a new one"
-        )
-    unknown = [name for name in variants if name not in VARIANTS]
-    if unknown or not all(isinstance(seed, int) for seed in seeds):
-        raise BadInput("known variants and whole seeds", got=f"{unknown or seeds}", do="start a new one")
+    plan = read_plan(path)
     found = {
         name: [
             read_run(run_path(path, name, seed))
-            for seed in seeds
+            for seed in plan.seeds
             if (run_path(path, name, seed) / "config.json").exists()
         ]
-        for name in variants
+        for name in plan.variants
     }
     return {name: [run for run in runs if run.finished] for name, runs in found.items()}
 

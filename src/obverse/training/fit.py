@@ -49,7 +49,11 @@ class Task(Protocol):
 
 
 class Interrupted(ObverseError):
-    """Stopped by the user (Ctrl-C) or the system; everything is saved."""
+    """Stopped by the user (Ctrl-C) or the system, between two steps."""
+
+    def __init__(self, step: int, total: int, run: Path | None) -> None:
+        where = f"saved in {run}" if run else "nothing was saved: there is no run directory"
+        super().__init__(f"stopped at step {step} of {total}; {where}")
 
 
 class Diverged(ObverseError):
@@ -90,8 +94,7 @@ def fit(
                 if due or stopped.is_set() or loop.step == total:
                     loop.save()
             if stopped.is_set() and loop.step < total:
-                where = f"saved at step {loop.step} of {total}; resume with: obverse train --resume {run}"
-                raise Interrupted("stopped; " + (where if run else "nothing was saved (no run directory)"))
+                raise Interrupted(loop.step, total, run)
         if run:
             loop.save_model()
         return loop.records

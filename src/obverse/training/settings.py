@@ -21,7 +21,7 @@ from ..shadow.loss import Labels
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides the numbers of a run. `weight=0` is plain backpropagation."""
+    """Everything that decides the numbers of a run."""
 
     data: str = "digits"  # embedded, so that everything works without a download
     data_root: str | None = None
@@ -37,7 +37,7 @@ class Settings:
     rate: float = 0.05
     momentum: float = 0.9
 
-    weight: float = 0.0
+    weight: float = 1.0  # 0 is plain backpropagation
     layer: str | None = None  # None: the highest hidden layer, the paper's h̃2
     keep: float = 1.0
     smooth: bool = False

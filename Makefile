@@ -1,0 +1,61 @@
+# Two commands do everything: `make demo` and `make test`. The rest is for developers.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The CPU build of torch: PyPI's own build for Linux brings gigabytes of CUDA packages.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet --constraint constraints.txt
+
+.PHONY: help demo test test-all lint bench clean
+
+help:
+	@echo "make demo      train with and without shadows on embedded data, write one page"
+	@echo "make test      lint, types, tests"
+	@echo "make test-all  the slow tests too"
+	@echo "make bench     speed as ratios; results in benchmarks/results"
+	@echo "make clean     remove what these commands made"
+
+$(VENV)/made:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "expected Python 3.11 or newer; got %s; set PYTHON=…" % sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+# torch first, by its exact version: any other package would be free to choose a build of it.
+$(VENV)/torch: $(VENV)/made constraints.txt
+	@echo "installing torch and obverse into $(VENV) (a few minutes the first time)"
+	@$(PIP) install --quiet --retries 1 --extra-index-url $(TORCH_INDEX) --constraint constraints.txt torch 2>&1 | grep -v '^WARNING' || true
+	@$(BIN)/python -c 'import torch; print("torch", torch.__version__)'
+	@! $(PIP) list 2>/dev/null | grep -i '^nvidia' || { echo "expected the CPU build of torch; got CUDA packages; set TORCH_INDEX to an index of CPU builds"; exit 1; }
+	@touch $@
+
+$(VENV)/installed: $(VENV)/torch pyproject.toml constraints.txt
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/developer: $(VENV)/installed
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/installed
+	@rm -rf demo
+	$(BIN)/obverse compare --data digits --hidden 200,200 --epochs 20 --seeds 3 --out demo
+	@$(BIN)/obverse sample demo
+	@echo "Open the page in a browser: $(CURDIR)/demo/report.html"
+
+lint: $(VENV)/developer
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -m "not slow"
+
+test-all: lint
+	$(BIN)/pytest
+
+bench: $(VENV)/installed
+	$(BIN)/python benchmarks/run_all.py
+
+clean:
+	rm -rf $(VENV) demo .screenshots .mypy_cache .ruff_cache .pytest_cache

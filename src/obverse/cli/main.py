@@ -1,0 +1,73 @@
+"""The command `obverse`: gathers the commands and turns errors into one sentence and an exit code.
+
+Exit codes: 0 done; 2 something to put right (the sentence says what); 1 a bug; 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from ..errors import ObverseError
+from ..training.fit import Interrupted
+from .compare import compare
+from .report import report
+from .sample import sample
+from .train import train
+
+app = typer.Typer(
+    name="obverse",
+    help="The other side of your network: train with a net's own shadow, look at it, measure it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+for command in (train, compare, sample, report):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import torch
+
+        typer.echo(f"obverse {__version__} (torch {torch.__version__})")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print versions, exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Read here so that --help shows them; `main` looks at --debug itself."""
+
+
+def main() -> None:
+    """Run the command line."""
+    debug = "--debug" in sys.argv[1:]
+    # --debug may stand anywhere, as people add it to the end of what just failed
+    sys.argv[1:] = (["--debug"] if debug else []) + [word for word in sys.argv[1:] if word != "--debug"]
+    try:
+        app()
+    except Exception as error:
+        if debug:
+            raise
+        if isinstance(error, ObverseError):
+            typer.secho(f"obverse: {error}", err=True, fg="yellow" if _stopped(error) else "red")
+            raise SystemExit(130 if _stopped(error) else 2) from None
+        typer.secho(
+            f"obverse: this is a bug: {type(error).__name__}: {error}\n"
+            "Run it again with --debug and report what it prints.",
+            err=True,
+            fg="red",
+        )
+        raise SystemExit(1) from None
+
+
+def _stopped(error: Exception) -> bool:
+    return isinstance(error, Interrupted)

@@ -1,0 +1,118 @@
+"""The flags that are settings: made from Settings, so that a default is written once. Not for other flags."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_type_hints
+
+import typer
+
+from ..errors import BadInput
+from ..training.settings import Settings, read_toml
+
+# name: (panel, help, metavar)
+_FLAGS: dict[str, tuple[str, str, str | None]] = {
+    "data": ("Data", "digits, mnist, fashion-mnist, cifar10, cifar100, a folder of images, an .npz.", "NAME"),
+    "data_root": ("Data", "Folder that holds the data sets [OBVERSE_DATA, else the user's cache].", "DIR"),
+    "train_size": ("Data", "Train on so many points, drawn with the seed [all].", "N"),
+    "validation": ("Data", "Hold out so many training points in place of the test set.", "N"),
+    "hidden": ("Net", "Widths of the hidden layers.", "N,N,…"),
+    "dropout": ("Net", "Dropout probability behind each hidden layer.", "P"),
+    "uniform_bias": ("Net", "One constant bias for each hidden layer.", None),
+    "epochs": ("Training", "Passes over the training points.", "N"),
+    "batch": ("Training", "Points a step.", "N"),
+    "rate": ("Training", "Learning rate of SGD.", "RATE"),
+    "momentum": ("Training", "Momentum of SGD.", "M"),
+    "weight": ("Shadow", "Weight of the shadows' loss; 0 is plain backpropagation.", "W"),
+    "layer": ("Shadow", "Layer to generate from: h1, h2, … [the highest hidden one].", "NAME"),
+    "keep": ("Shadow", "Share of entries kept at each generated layer.", "P"),
+    "smooth": ("Shadow", "3×3 mean smoothing of the shadows.", None),
+    "match_norm": ("Shadow", "Give each shadow its original's norm.", None),
+    "labels": ("Shadow", "Label of a shadow: given, net or consistency.", "WHICH"),
+    "normalize": ("Shadow", "Divide the loss by 1 + weight, which keeps the step size.", None),
+    "control": ("Shadow", "In place of shadows: same, noise or shuffled.", "WHICH"),
+    "noise": ("Shadow", "Standard deviation of the noise control.", "STD"),
+    "seed": ("Run", "Seed of everything random.", "N"),
+    "evaluate_every": ("Run", "Evaluate every so many epochs.", "N"),
+    "checkpoint_every": ("Run", "Save every so many steps [each epoch].", "N"),
+}
+
+
+def with_settings(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command a flag for every setting and --config; it receives `values`, the settings named there.
+
+    Flags win over the TOML file, the file over the defaults.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(Settings)
+        own = inspect.signature(command, eval_str=True).parameters
+        flags = [
+            _parameter(field.name, hints[field.name], field.default)
+            for field in fields(Settings)
+            if field.name not in without
+        ]
+        config = inspect.Parameter(
+            "config",
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[
+                Path | None, typer.Option(metavar="FILE", help="Settings from a TOML file; flags win.")
+            ],
+        )
+        kept = [parameter for name, parameter in own.items() if name != "values"]
+
+        @functools.wraps(command)
+        def wrapper(**arguments: Any) -> None:
+            values = read_toml(arguments["config"]) if arguments["config"] else {}
+            arguments.pop("config")
+            for flag in flags:
+                value = arguments.pop(flag.name)
+                if value is not None:
+                    values[flag.name] = _widths(value) if flag.name == "hidden" else value
+            command(**arguments, values=values)
+
+        parameters = [*kept, config, *flags]
+        wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return wrapper
+
+    return decorate
+
+
+def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    """A keyword that is None unless the flag is given; the real default stands in the help."""
+    panel, text, metavar = _FLAGS[name]
+    plain = next((part for part in get_args(hint) if part in (int, float, str)), hint)
+    kind = plain if plain in (int, float, bool) else str
+    if default is not None:
+        shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
+        text = f"{text} [{'on' if default is True else 'off' if default is False else shown}]"
+    option = typer.Option(
+        rich_help_panel=panel, help=text.replace("[", "\\["), metavar=metavar, show_default=False
+    )
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
+    )
+
+
+def _widths(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise BadInput("--hidden as widths, e.g. 500,500", got=repr(text), do="correct it") from None
+
+
+def numbers(text: str, flag: str) -> tuple[int, ...]:
+    """Whole numbers of a flag such as --seeds 0,1,2, or a count: 5 means 0…4."""
+    try:
+        parts = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        parts = []
+    if not parts or min(parts) < 0:
+        raise BadInput(f"{flag} as a count or a list, e.g. 5 or 0,1,2", got=repr(text), do="correct it")
+    return tuple(range(parts[0])) if "," not in text else tuple(dict.fromkeys(parts))

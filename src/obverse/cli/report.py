@@ -1,0 +1,23 @@
+"""`obverse report`: one self-contained page from a run or comparison directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run or comparison directory.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Page to write \\[RUN/report.html].")
+    ] = None,
+) -> None:
+    """Write one HTML page with tables, curves, pictures and settings; it needs no network.
+
+    Example: obverse report runs/first
+    """
+    from ..report import build
+
+    typer.echo(f"page: {build(run, out)}")

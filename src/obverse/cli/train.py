@@ -1,0 +1,113 @@
+"""`obverse train`: one net, into a run directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import BadInput, require
+from ..training import ClassifierTask, Interrupted, Settings, create_run, fit, read_run
+from .options import with_settings
+from .progress import training_progress
+
+
+@with_settings()
+def train(
+    values: dict[str, Any],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Run directory to make [runs/DATA-N].")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Go on with a run that was cut off.")
+    ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also log for TensorBoard (needs the extra).")
+    ] = False,
+    report: Annotated[bool, typer.Option(help="Write the page at the end.")] = True,
+) -> None:
+    """Train one ReLU net, with shadows of its own making or without.
+
+    Example: obverse train --data mnist --train-size 5000 --weight 1 --out runs/first
+    """
+    if resume is None:
+        settings = Settings.from_mapping(values, "the flags and the settings file")
+        path = free_path(settings.data) if out is None else out
+        task = ClassifierTask(settings)  # before the directory is made: it may refuse the settings
+        create_run(path, settings)
+    else:
+        if values or out:
+            raise BadInput(
+                "--resume alone: a run keeps its settings",
+                got=", ".join(values) or "--out",
+                do="leave them out",
+            )
+        path, run = resume, read_run(resume)
+        if run.finished:
+            typer.echo(f"{path} is finished already: {describe(run.final)}")
+            return
+        settings, task = run.settings, ClassifierTask(run.settings)
+    try:
+        with training_progress() as follow:
+            display = follow(str(path))
+            if tensorboard:
+                display["on_record"] = _both(display.get("on_record"), _tensorboard(path))
+            records = fit(
+                task,
+                settings.epochs,
+                seed=settings.seed,
+                run=path,
+                evaluate_every=settings.evaluate_every,
+                checkpoint_every=settings.checkpoint_every,
+                **display,
+            )
+    except Interrupted:
+        typer.echo(f"resume with: obverse train --resume {path}", err=True)
+        raise
+    typer.echo(f"{path}: {describe(records[-1])}")
+    if report:
+        from ..report import build
+
+        typer.echo(f"page: {build(path)}")
+
+
+def describe(record: Mapping[str, Any]) -> str:
+    return (
+        f"test error {100 * record['test_error']:.2f} %, on shadows {100 * record['shadow_error']:.2f} %, "
+        f"same label {100 * record['label_agreement']:.1f} %"
+    )
+
+
+def free_path(data: str) -> Path:
+    """runs/NAME-1, or the first number that is free."""
+    name = Path(data).stem or "run"
+    number = 1
+    while (path := Path("runs") / f"{name}-{number}").exists():
+        number += 1
+    return path
+
+
+def _both(first: Callable[[Any], None] | None, second: Callable[[Any], None]) -> Callable[[Any], None]:
+    def call(record: Any) -> None:
+        if first:
+            first(record)
+        second(record)
+
+    return call
+
+
+def _tensorboard(path: Path) -> Callable[[Mapping[str, Any]], None]:
+    require("tensorboard", "tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
+    def write(record: Mapping[str, Any]) -> None:
+        with SummaryWriter(str(path / "tensorboard")) as writer:
+            for name, value in record.items():
+                parts = value.items() if isinstance(value, Mapping) else [("", value)]
+                for part, number in parts:
+                    if isinstance(number, float):
+                        writer.add_scalar(f"{name}/{part}" if part else name, number, record["epoch"])
+
+    return write
