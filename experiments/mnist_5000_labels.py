@@ -19,9 +19,7 @@ from trials import RESULTS, key_of, run_all
 from obverse.training import Settings
 
 FOLDER = RESULTS / "mnist-5000-labels"
-BASE = Settings(
-    data="mnist", train_size=5000, hidden=(500, 500), epochs=25, weight=0.0, evaluate_every=25
-)
+BASE = Settings(data="mnist", train_size=5000, hidden=(500, 500), epochs=25, weight=0.0, evaluate_every=25)
 
 METHODS: dict[str, dict[str, object]] = {
     "backprop": {},
