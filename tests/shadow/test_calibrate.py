@@ -1,0 +1,106 @@
+"""Calibration against an exhaustive grid."""
+
+import json
+from math import exp, log
+
+import pytest
+import torch
+from torch import nn
+
+from obverse.nets import relu_mlp
+from obverse.shadow import Shadow
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def problem(seed: int, signed: bool = False):
+    net = relu_mlp((20,), (15, 12), 4, generator=seeded(seed)).double()
+    for name in ("h1", "h2", "h3"):
+        nn.init.normal_(getattr(net, name).bias, mean=-0.1, std=0.2, generator=seeded(seed + 1))
+    x = torch.rand(30, 20, generator=seeded(seed + 2), dtype=torch.float64)
+    return net, (x - 0.5 if signed else x)
+
+
+def error(recovered: torch.Tensor, h: torch.Tensor) -> float:
+    return float(((recovered - h) ** 2).sum() / (h**2).sum())
+
+
+def hidden(net: nn.Sequential, x: torch.Tensor) -> list[torch.Tensor]:
+    """Inputs and outputs of the linear layers with their ReLU: x, h1, h2, h3."""
+    result = [x]
+    for name in ("h1", "h2", "h3"):
+        z = result[-1] @ getattr(net, name).weight.detach().T + getattr(net, name).bias.detach()
+        result.append(z if name == "h3" else z.clamp(min=0))
+    return result
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("signed", [False, True])
+def test_scale_and_threshold_are_the_best_of_a_fine_grid(seed, signed):
+    net, x = problem(seed, signed)
+    found = Shadow(net, signed=signed).calibrate(x)
+    states = hidden(net, x)
+    for depth, one in enumerate(found.layers):
+        layer, h = getattr(net, one.layer), states[depth + 1]
+        weight, bias = layer.weight.detach(), layer.bias.detach()
+        below = h @ weight
+        below = below if depth == 0 and signed else below.clamp(min=0)
+
+        def activate(z, one=one):
+            return z if one.layer == "h3" else z.clamp(min=0)
+
+        def at_scale(scale, below=below, weight=weight, bias=bias, h=h):
+            return error(activate(scale * below @ weight.T + bias), h)
+
+        theory = 2 / (weight.shape[1] * float((weight**2).mean()))
+        assert one.theory_scale == pytest.approx(theory)
+        assert one.theory_error == pytest.approx(at_scale(theory))
+        assert one.error == pytest.approx(at_scale(one.scale))
+        grid = [exp(log(theory) + (i / 600 - 1) * log(100)) for i in range(1201)]
+        # Brent stops within 1e-5 of the minimum in log scale, where the error is flat: second order
+        assert one.error <= min(map(at_scale, grid)) + 1e-6
+        assert one.error <= one.theory_error
+
+        if one.layer == "h3":
+            assert one.threshold is None
+            assert one.threshold_error is None
+            continue
+        response = one.scale * below @ weight.T
+        thresholds = torch.linspace(0, float(response.max()), 1501, dtype=torch.float64).tolist()
+        best = min(error((response - theta).clamp(min=0), h) for theta in thresholds)
+        assert one.threshold_error == pytest.approx(error((response - one.threshold).clamp(min=0), h))
+        assert one.threshold_error <= best + 1e-6
+        assert one.threshold >= 0
+
+
+def test_a_dead_layer_and_a_layer_of_zeros_do_not_break_it():
+    net, x = problem(0)
+    nn.init.constant_(net.h2.bias, -1e3)
+    nn.init.zeros_(net.h3.weight)
+    nn.init.constant_(net.h3.bias, 0.5)
+    found = {one.layer: one for one in Shadow(net).calibrate(x).layers}
+    assert found["h2"].error == 0  # h = 0 is recovered from the zero shadow
+    assert found["h3"].error == pytest.approx(0, abs=1e-12)  # the bias alone says what h is
+    assert all(one.scale > 0 for one in found.values())
+
+
+def test_a_dead_layer_whose_shadow_revives_it_is_reported_as_infinite():
+    net = nn.Sequential(nn.Linear(1, 1, dtype=torch.float64), nn.ReLU())
+    nn.init.constant_(net[0].weight, -1.0)
+    nn.init.constant_(net[0].bias, 0.5)
+    found = Shadow(net).calibrate(torch.ones(2, 1, dtype=torch.float64)).layers[0]
+    assert found.error == float("inf")
+    assert found.scale > 0
+
+
+def test_the_result_is_a_value_that_prints_and_saves():
+    net, x = problem(0)
+    found = Shadow(net).calibrate(x)
+    assert json.loads(json.dumps(found.to_dict()))["layers"][0]["layer"] == "h1"
+    lines = str(found).splitlines()
+    assert len(lines) == 4
+    assert lines[1].startswith("h1 ")
+    assert lines[3].endswith("—")
+    assert all(one.error >= 0 for one in found.layers)
