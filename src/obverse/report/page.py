@@ -1,0 +1,208 @@
+"""One self-contained HTML page from a run or a comparison. Not for computing results.
+
+Everything that comes from a directory is untrusted text: it goes through the template's escaping, and
+only the SVG that `figures` draws is put in as it is.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..data import Dataset, load
+from ..errors import BadInput, ObverseError
+from ..training.compare import Row
+from ..training.files import write_text
+from . import palette, words
+from .figures import figures
+from .images import COLUMNS, SCALING, ZERO, check_images, choose_run, shadow_pictures, triple_png
+from .results import Results, read_results
+
+MAX_CLASSES = 12
+MAX_PER_CLASS = 4
+LONGEST = 64  # pixels a side; more would not be seen at the size of the page
+IMAGE_BYTES = 450_000  # of raw pixels; noise does not compress, and the page should stay below 1 MB
+LONGEST_TEXT = 200
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The pictures of the page, or the sentence that says why there are none."""
+
+    source: str
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    note: str
+    pixelated: bool
+
+
+def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -> Path:
+    """Write the page of a run or comparison directory: `report.html` in it, or `out`.
+
+    `data` saves loading the data set for the pictures again; where it cannot be loaded, the page says so.
+    """
+    path = Path(path)
+    results = read_results(path)
+    target = path / "report.html" if out is None else Path(out)
+    if target.is_dir():
+        target = target / "report.html"
+    if not target.parent.is_dir():
+        raise BadInput(f"a directory for {target}", got=f"no {target.parent}", do="make it first")
+    write_text(target, render(results, gallery(path, data)))
+    return target
+
+
+def render(results: Results, pictures: Gallery) -> str:
+    """The page as text."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    from .. import __version__
+
+    environment = Environment(
+        loader=PackageLoader("obverse.report", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    names = list(results.plan)
+    return environment.get_template("page.html.j2").render(
+        results=results,
+        title=words.title(results),
+        summary=words.summary(results),
+        missing=words.missing(results),
+        headings=headings(results),
+        rows=[cells(row) for row in results.table.rows],
+        figures=[
+            (shown, [(panel, Markup(panel.svg)) for panel in shown.panels]) for shown in figures(results)
+        ],
+        swatches={name: Markup(palette.swatch(index)) for index, name in enumerate(names)},
+        gallery=pictures,
+        columns=COLUMNS,
+        scaling=SCALING,
+        settings=settings_table(results),
+        environment=environment_table(results),
+        palette=palette,
+        version=__version__,
+    )
+
+
+def headings(results: Results) -> list[str]:
+    first = results.table.rows[0].variant
+    return [
+        "variant",
+        "runs",
+        f"{results.error_name},{words.FIXED}%",
+        f"shadow error,{words.FIXED}%",
+        f"same label,{words.FIXED}%",
+        f"difference to {first}, points",
+        "p",
+        "seconds a run" if results.is_comparison else "seconds of training",
+    ]
+
+
+def cells(row: Row) -> list[str]:
+    """A row of the table as text, in the order of `headings`."""
+    difference = "—" if row.difference is None else words.signed(row.difference, row.difference_se)
+    return [
+        row.variant,
+        str(row.runs),
+        words.percent(row.test_error, row.test_error_se),
+        words.percent(row.shadow_error, row.shadow_error_se),
+        words.percent(row.label_agreement),
+        difference,
+        words.p_value(row.p_value),
+        words.seconds(row.seconds),
+    ]
+
+
+def gallery(path: Path, data: Dataset | None = None) -> Gallery:
+    """The pictures, few and small enough for a page."""
+    try:
+        run = choose_run(path)
+        settings = run.settings
+        data = load(settings.data, settings.data_root) if data is None else data
+        check_images(data)
+        channels, height, width = data.input_shape
+        count = min(MAX_CLASSES, len(data.classes))
+        size = 3 * channels * min(height, LONGEST) * min(width, LONGEST)
+        per_class = max(1, min(MAX_PER_CLASS, IMAGE_BYTES // (count * size)))
+        found = shadow_pictures(run.path, per_class, classes=count, data=data)
+    except ObverseError as error:
+        return Gallery("", (), f"No pictures: {error}.", False)
+    source = ""
+    if (path / "comparison.json").is_file():
+        source = f"variant {run.path.parent.name}, seed {settings.seed}"
+    rows = tuple(
+        (one.name, tuple(_data_uri(triple_png(triple, LONGEST)) for triple in one.pixels)) for one in found
+    )
+    notes = [ZERO] if any(one.has_zero_shadow for one in found) else []
+    if count < len(data.classes):
+        notes.append(f"The first {count} of {len(data.classes)} classes.")
+    return Gallery(source, rows, " ".join(notes), pixelated=max(height, width) <= LONGEST)
+
+
+def _data_uri(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+
+
+def settings_table(results: Results) -> dict[str, Any]:
+    """What differs between the variants, and what they have in common; the seed is said elsewhere."""
+    plan = {name: _shown_settings(results, name) for name in results.plan}
+    first = next(iter(plan.values()))
+    differing = [key for key in first if len({values[key] for values in plan.values()}) > 1]
+    return {
+        "differing": differing,
+        "rows": [
+            (name, [(values[key], values[key] != first[key]) for key in differing])
+            for name, values in plan.items()
+        ],
+        "common": [(key, value) for key, value in first.items() if key not in differing],
+    }
+
+
+def _shown_settings(results: Results, variant: str) -> dict[str, str]:
+    settings = results.plan[variant]
+    values = settings.to_dict()
+    # The seeds are listed of their own; where data lie would name the machine or its user.
+    del values["data_root"], values["seed"]
+    seeds = ", ".join(str(seed) for seed in results.seeds)
+    shown = {key: spell(value) for key, value in values.items()} | {"data": words.data_name(settings)}
+    return {key: plain(value) for key, value in shown.items()} | {"seeds": seeds}
+
+
+def environment_table(results: Results) -> list[tuple[str, str]]:
+    """What the runs were made with; values that changed between runs are all given."""
+    seen: dict[str, list[str]] = {}
+    for runs in results.runs.values():
+        for run in runs:
+            for key, value in list(run.environment.items())[:40]:
+                texts = seen.setdefault(plain(key), [])
+                text = plain(spell(value))
+                if text not in texts:
+                    texts.append(text)
+    return [(key, ", ".join(texts)) for key, texts in seen.items()]
+
+
+def spell(value: Any) -> str:
+    """A JSON value as a person would write it."""
+    if value is None:
+        return "—"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {item}" for key, item in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(str(item) for item in value)
+    return str(value)
+
+
+def plain(text: str) -> str:
+    """Text of any origin on one line and of bounded length; escaping is the template's."""
+    text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"

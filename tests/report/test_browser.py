@@ -1,0 +1,158 @@
+"""The page in a real browser: wide and narrow, light and dark, and on paper."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from obverse.report import build
+
+SCREENSHOTS = Path(__file__).parents[2] / ".screenshots"
+DESK, PHONE = (1100, 800), (360, 740)
+
+# Every element with text of its own: its colour and the nearest background that is not transparent.
+TEXT_COLOURS = """
+const opaque = colour => !colour.endsWith(', 0)') && colour !== 'transparent';
+return [...document.querySelectorAll('body *')].filter(e =>
+  e.getClientRects().length && [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())
+).map(e => {
+  let back = e;
+  while (back && !opaque(getComputedStyle(back).backgroundColor)) back = back.parentElement;
+  const style = getComputedStyle(e);
+  return [e.tagName + ': ' + e.textContent.trim().slice(0, 40),
+          e.tagName.toLowerCase() === 'text' ? style.fill : style.color,
+          getComputedStyle(back || document.body).backgroundColor];
+});
+"""
+SIZES = """
+return [...document.querySelectorAll('figure svg[role=img], img')].map(e => {
+  const box = e.getBoundingClientRect();
+  return {width: box.width, height: box.height, right: box.right, natural: e.naturalWidth,
+          shown: e.checkVisibility()};
+});
+"""
+# Matplotlib laid the figures out with its own font; the page's must not push text over an edge.
+CLIPPED = """
+return [...document.querySelectorAll('figure svg[role=img] text')].filter(text => {
+  const inner = text.getBoundingClientRect(), outer = text.ownerSVGElement.getBoundingClientRect();
+  return inner.left < outer.left - 1 || inner.right > outer.right + 1
+      || inner.top < outer.top - 1 || inner.bottom > outer.bottom + 1;
+}).map(text => text.textContent);
+"""
+
+
+@pytest.fixture(scope="module")
+def pages(comparison: Path, page: Path) -> dict[str, Path]:
+    run = comparison / "runs" / "shadow" / "seed-0"
+    return {"comparison": page, "run": build(run, page.with_name("run.html"))}
+
+
+def open_page(browser: Any, page: Path, size: tuple[int, int], scheme: str, media: str = "") -> None:
+    browser.get_log("browser"), browser.get_log("performance")  # what earlier pages left
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE},
+    )
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"media": media, "features": [{"name": "prefers-color-scheme", "value": scheme}]},
+    )
+    browser.get(page.as_uri())
+
+
+def save_screenshot(browser: Any, name: str) -> None:
+    height = browser.execute_script("return document.documentElement.scrollHeight")
+    width = browser.execute_script("return innerWidth")
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+    shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+    SCREENSHOTS.mkdir(exist_ok=True)
+    (SCREENSHOTS / f"report-{name}.png").write_bytes(base64.b64decode(shot["data"]))
+
+
+def requests(browser: Any) -> list[str]:
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    sent = [one["params"] for one in messages if one["method"] == "Network.requestWillBeSent"]
+    return [one["request"]["url"] for one in sent]
+
+
+def contrast(one: str, other: str) -> float:
+    """The WCAG contrast ratio of two CSS rgb() colours."""
+
+    def luminance(colour: str) -> float:
+        parts = [float(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("kind", ["comparison", "run"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_page_is_whole_quiet_and_readable(
+    browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
+) -> None:
+    open_page(browser, pages[kind], size, scheme)
+    save_screenshot(browser, f"{kind}-{'desk' if size == DESK else 'phone'}-{scheme}")
+
+    assert browser.get_log("browser") == []
+    asked = [url for url in requests(browser) if not url.startswith("data:")]
+    assert asked == [pages[kind].as_uri()]
+
+    assert browser.execute_script("return innerWidth") == size[0]
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
+    shown = browser.execute_script(SIZES)
+    assert len(shown) == (49 if kind == "comparison" else 45)  # 10 classes × 4 triples, and the figures
+    for one in shown:
+        assert one["shown"]
+        assert min(one["width"], one["height"]) > 20
+        assert one["right"] <= size[0]
+        assert one["natural"] is None or one["natural"] > 0
+    assert browser.execute_script(CLIPPED) == []
+
+    colours = browser.execute_script(TEXT_COLOURS)
+    assert len(colours) > 100
+    unreadable = [where for where, ink, page in colours if contrast(ink, page) < 4.5]  # WCAG AA
+    assert unreadable == []
+    page = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (contrast(page, "rgb(0, 0, 0)") < 2) == (scheme == "dark")
+
+
+@pytest.mark.parametrize("kind", ["comparison", "run"])
+def test_print_is_light_even_in_dark_mode_and_gives_pages(
+    browser: Any, pages: dict[str, Path], kind: str
+) -> None:
+    open_page(browser, pages[kind], DESK, "dark", media="print")
+    save_screenshot(browser, f"{kind}-print")
+    colours = browser.execute_script(TEXT_COLOURS)
+    assert {page for _, _, page in colours} <= {
+        "rgb(255, 255, 255)",
+        "rgb(245, 246, 248)",
+        "rgb(255, 240, 194)",
+    }
+    assert min(contrast(ink, page) for _, ink, page in colours) >= 4.5
+    pdf = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert pdf.startswith(b"%PDF")
+    assert len(pdf) > 20_000
+    SCREENSHOTS.mkdir(exist_ok=True)
+    (SCREENSHOTS / f"report-{kind}.pdf").write_bytes(pdf)
+
+
+def test_hostile_text_runs_nothing(browser: Any, single: Path) -> None:
+    config = json.loads((single / "config.json").read_text())
+    attack = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+    config["settings"]["data"] = attack
+    config["environment"] = {attack: attack, "style": "</style></title>" + attack}
+    (single / "config.json").write_text(json.dumps(config))
+    page = build(single)
+    open_page(browser, page, DESK, "light")
+    assert browser.get_log("browser") == []
+    assert [url for url in requests(browser) if not url.startswith("data:")] == [page.as_uri()]
+    assert "owned" not in browser.title.split("—")[-1]
+    assert browser.execute_script("return document.querySelectorAll('script, img').length") == 0
+    assert "onerror" in browser.execute_script("return document.body.innerText")
