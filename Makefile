@@ -7,12 +7,13 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 
-.PHONY: help demo test test-all lint bench clean
+.PHONY: help demo test test-all lint docs bench clean
 
 help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
 	@echo "make test      lint, types, tests"
 	@echo "make test-all  the slow tests too"
+	@echo "make docs      rebuild the tables and figures of the docs from experiments/results"
 	@echo "make bench     speed as ratios; results in benchmarks/results"
 	@echo "make clean     remove what these commands made"
 
@@ -53,6 +54,9 @@ test: lint
 
 test-all: lint
 	$(BIN)/pytest
+
+docs: $(VENV)/installed
+	$(BIN)/python experiments/make_results.py
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/run_all.py
