@@ -47,12 +47,19 @@ def compare(
     Example: obverse compare --data mnist --train-size 5000 --seeds 5 --out runs/mnist
     """
     if resume is None:
+        for name in ("seed", "control"):
+            if name in values:
+                raise BadInput(
+                    f"no {name} in the settings file of a comparison",
+                    got=values[name],
+                    do="use --seeds" if name == "seed" else "name a variant, e.g. control-noise",
+                )
         base = Settings.from_mapping(values, "the flags and the settings file")
         path = out or free_path(f"compare-{Path(base.data).stem}")
         plan = Plan(
             base,
             _names(variants, figure),
-            1.0 if weight is None else weight,
+            base.weight if weight is None else weight,
             numbers(seeds or "3", "--seeds"),
         )
     else:

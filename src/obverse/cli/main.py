@@ -6,6 +6,7 @@ Exit codes: 0 done; 2 something to put right (the sentence says what); 1 a bug; 
 from __future__ import annotations
 
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -54,12 +55,16 @@ def main() -> None:
     sys.argv[1:] = (["--debug"] if debug else []) + [word for word in sys.argv[1:] if word != "--debug"]
     try:
         app()
+    except ObverseError as error:
+        stopped = isinstance(error, Interrupted)
+        if debug:
+            traceback.print_exc()
+        else:
+            typer.secho(f"obverse: {error}", err=True, fg="yellow" if stopped else "red")
+        raise SystemExit(130 if stopped else 2) from None
     except Exception as error:
         if debug:
             raise
-        if isinstance(error, ObverseError):
-            typer.secho(f"obverse: {error}", err=True, fg="yellow" if _stopped(error) else "red")
-            raise SystemExit(130 if _stopped(error) else 2) from None
         typer.secho(
             f"obverse: this is a bug: {type(error).__name__}: {error}\n"
             "Run it again with --debug and report what it prints.",
@@ -67,7 +72,3 @@ def main() -> None:
             fg="red",
         )
         raise SystemExit(1) from None
-
-
-def _stopped(error: Exception) -> bool:
-    return isinstance(error, Interrupted)

@@ -87,8 +87,8 @@ def with_settings(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., N
 def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
     """A keyword that is None unless the flag is given; the real default stands in the help."""
     panel, text, metavar = _FLAGS[name]
-    plain = next((part for part in get_args(hint) if part in (int, float, str)), hint)
-    kind = plain if plain in (int, float, bool) else str
+    kinds = [part for part in (hint, *get_args(hint)) if part in (int, float, bool)]
+    kind = kinds[0] if kinds and name != "hidden" else str  # widths are a list: see _widths
     if default is not None:
         shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
         text = f"{text} [{'on' if default is True else 'off' if default is False else shown}]"
@@ -113,6 +113,6 @@ def numbers(text: str, flag: str) -> tuple[int, ...]:
         parts = [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         parts = []
-    if not parts or min(parts) < 0:
+    if not parts or min(parts) < 0 or text.strip() == "0":
         raise BadInput(f"{flag} as a count or a list, e.g. 5 or 0,1,2", got=repr(text), do="correct it")
     return tuple(range(parts[0])) if "," not in text else tuple(dict.fromkeys(parts))

@@ -16,7 +16,7 @@ OnRun = Callable[..., dict[str, Any]]
 def training_progress() -> Iterator[OnRun]:
     """Yields `follow(title)`, which returns the display callbacks that `fit` takes, one bar a training."""
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not console.file.isatty():  # is_terminal would let FORCE_COLOR draw bars into a log file
         yield lambda title: {}
         return
     columns = (

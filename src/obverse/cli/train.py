@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from .progress import training_progress
 def train(
     values: dict[str, Any],
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run directory to make [runs/DATA-N].")
+        Path | None, typer.Option(metavar="DIR", help="Run directory to make \\[runs/DATA-N].")
     ] = None,
     resume: Annotated[
         Path | None, typer.Option(metavar="RUN", help="Go on with a run that was cut off.")
@@ -32,6 +33,8 @@ def train(
 
     Example: obverse train --data mnist --train-size 5000 --weight 1 --out runs/first
     """
+    if tensorboard:
+        require("tensorboard", "tensorboard")
     if resume is None:
         settings = Settings.from_mapping(values, "the flags and the settings file")
         path = free_path(settings.data) if out is None else out
@@ -48,12 +51,14 @@ def train(
         if run.finished:
             typer.echo(f"{path} is finished already: {describe(run.final)}")
             return
+        use_threads(run.environment.get("threads"))
         settings, task = run.settings, ClassifierTask(run.settings)
     try:
-        with training_progress() as follow:
+        with training_progress() as follow, ExitStack() as stack:
             display = follow(str(path))
             if tensorboard:
-                display["on_record"] = _both(display.get("on_record"), _tensorboard(path))
+                log = stack.enter_context(_tensorboard(path))
+                display["on_record"] = _both(display.get("on_record"), log)
             records = fit(
                 task,
                 settings.epochs,
@@ -80,6 +85,14 @@ def describe(record: Mapping[str, Any]) -> str:
     )
 
 
+def use_threads(count: object) -> None:
+    """Go on with as many threads as the run began with: the last bits of a sum depend on them."""
+    import torch
+
+    if type(count) is int and 1 <= count <= 1024:
+        torch.set_num_threads(count)
+
+
 def free_path(data: str) -> Path:
     """runs/NAME-1, or the first number that is free."""
     name = Path(data).stem or "run"
@@ -98,16 +111,18 @@ def _both(first: Callable[[Any], None] | None, second: Callable[[Any], None]) ->
     return call
 
 
-def _tensorboard(path: Path) -> Callable[[Mapping[str, Any]], None]:
-    require("tensorboard", "tensorboard")
+@contextmanager
+def _tensorboard(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     from torch.utils.tensorboard import SummaryWriter
 
-    def write(record: Mapping[str, Any]) -> None:
-        with SummaryWriter(str(path / "tensorboard")) as writer:
+    with SummaryWriter(str(path / "tensorboard")) as writer:
+
+        def write(record: Mapping[str, Any]) -> None:
             for name, value in record.items():
                 parts = value.items() if isinstance(value, Mapping) else [("", value)]
                 for part, number in parts:
                     if isinstance(number, float):
                         writer.add_scalar(f"{name}/{part}" if part else name, number, record["epoch"])
+            writer.flush()
 
-    return write
+        yield write

@@ -19,29 +19,50 @@ from .files import TEMPORARY, explained, read_json, replace_atomically, write_js
 
 FORMAT = 1
 POINTER = "latest.json"
-_NAME = re.compile(r"step-\d{9}\.safetensors")
+_NAME = re.compile(r"step-\d{9,}\.safetensors")
 
 
 def save_checkpoint(folder: Path, step: int, tensors: Mapping[str, Tensor], extra: Mapping[str, Any]) -> None:
     """Write a checkpoint; older ones are deleted once the new one is complete."""
-    from safetensors.torch import save_file
-
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"step-{step:09d}.safetensors"
-    contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    replace_atomically(path, lambda temporary: save_file(contiguous, temporary))
+    path = folder / checkpoint_name(step)
     pointer = {
         "format": FORMAT,
         "file": path.name,
-        "sha256": _digest(path),
+        "sha256": save_tensors(path, tensors),
         "step": step,
         "extra": dict(extra),
     }
     write_json(folder / POINTER, pointer)
-    for other in folder.iterdir():
-        if other.name != path.name and (_NAME.fullmatch(other.name) or other.name.endswith(TEMPORARY)):
-            other.unlink(missing_ok=True)
+    remove_leftovers(folder, path.name)
+
+
+def checkpoint_name(step: int) -> str:
+    return f"step-{step:09d}.safetensors"
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
+    """Write a safetensors file, whole or not at all; returns its SHA-256."""
+    from safetensors.torch import save
+
+    # Not save_file: it writes through a temporary file of its own, which a crash would leave behind, and
+    # hides the cause of a failed write.
+    content = save({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(content)
+
+    replace_atomically(path, write)
+    return hashlib.sha256(content).hexdigest()
+
+
+def remove_leftovers(folder: Path, current: str) -> None:
+    """Delete what is older than the `current` tensor file, and what a crash cut off."""
+    with explained(folder):
+        for other in folder.iterdir():
+            if other.name != current and (_NAME.fullmatch(other.name) or other.name.endswith(TEMPORARY)):
+                other.unlink(missing_ok=True)
 
 
 def load_checkpoint(folder: Path) -> tuple[int, dict[str, Tensor], dict[str, Any]] | None:
@@ -49,9 +70,6 @@ def load_checkpoint(folder: Path) -> tuple[int, dict[str, Tensor], dict[str, Any
 
     What it does not understand is refused: another format, a file outside the folder, a wrong checksum.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     pointer_path = folder / POINTER
     if not pointer_path.exists():
         return None
@@ -63,25 +81,34 @@ def load_checkpoint(folder: Path) -> tuple[int, dict[str, Tensor], dict[str, Any
             got=f"{pointer.get('format')!r} in {pointer_path}",
             do="resume with the version of obverse that wrote it",
         )
-    if not (isinstance(name, str) and _NAME.fullmatch(name)):
-        raise BadInput(f"a checkpoint file name in {pointer_path}", got=repr(name), do="restore the run")
-    if not (isinstance(step, int) and step >= 0 and isinstance(extra, dict)):
+    if type(step) is not int or step < 0 or not isinstance(extra, dict):
         raise BadInput(
             f"a step and its record in {pointer_path}", got=f"{step!r}, {extra!r}", do="restore the run"
         )
-    path = folder / name
-    if not path.is_file() or _digest(path) != pointer.get("sha256"):
+    path = folder / checkpoint_name(step)
+    if name != path.name:
+        raise BadInput(f"the file {path.name} in {pointer_path}", got=repr(name), do="restore the run")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadInput(
+            f"the tensors of a checkpoint in {path}", got=error.strerror, do="restore it from a copy"
+        ) from None
+    if hashlib.sha256(content).hexdigest() != pointer.get("sha256"):
         raise BadInput(
             f"{path} with the checksum in {POINTER}",
-            got="another content" if path.exists() else "no such file",
+            got="another content",
             do="restore the file from a copy, or start a new run",
         )
+    return step, parse_tensors(content, path), extra
+
+
+def parse_tensors(content: bytes, path: Path) -> dict[str, Tensor]:
+    """The tensors in the bytes of a safetensors file; what is wrong is said of `path`."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
     try:
-        return step, load_file(path), extra
-    except SafetensorError as error:
-        raise BadInput(f"safetensors in {path}", got=str(error), do="restore it from a copy") from None
-
-
-def _digest(path: Path) -> str:
-    with explained(path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return load(content)
+    except (SafetensorError, KeyError) as error:  # KeyError: a type of numbers that torch does not have
+        raise BadInput(f"safetensors in {path}", got=error, do="restore it from a copy") from None

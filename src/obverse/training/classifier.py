@@ -78,7 +78,7 @@ class ShadowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # There is no test set here: `fit` evaluates on nothing that matters.
         data = Dataset("X", x, labels, x[:1], labels[:1], tuple(map(str, self.classes_)))
         task = ClassifierTask(settings, data)
-        records = fit(task, self.epochs, seed=seed)
+        records = fit(task, self.epochs, seed=seed, evaluate_every=settings.evaluate_every)
         self.net_ = task.net.eval().double()  # so that a point's answer does not depend on its batch
         self.shadow_ = task.shadow
         self.loss_curve_ = [record["train_loss"] for record in records[1:]]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +14,7 @@ from ..data import Dataset, load
 from ..errors import BadInput
 from ..nets import relu_mlp
 from ..shadow import Shadow, ShadowLoss, recovery
+from .checkpoint import parse_tensors
 from .seeds import BATCHES, EVALUATION, INITIAL, SPLIT, derive_generator
 from .settings import Settings
 
@@ -21,14 +24,20 @@ EVALUATION_BATCH = 1000
 
 def initial_net(settings: Settings, data: Dataset) -> nn.Sequential:
     """The net a run starts from: a function of its settings, so it need not be stored."""
-    return relu_mlp(
-        data.input_shape,
-        settings.hidden,
-        len(data.classes),
-        dropout=settings.dropout,
-        uniform_bias=settings.uniform_bias,
-        generator=derive_generator(settings.seed, INITIAL),
-    )
+    try:
+        with torch.random.fork_rng(devices=[]):  # layers draw weights of their own before ours replace them
+            return relu_mlp(
+                data.input_shape,
+                settings.hidden,
+                len(data.classes),
+                dropout=settings.dropout,
+                uniform_bias=settings.uniform_bias,
+                generator=derive_generator(settings.seed, INITIAL),
+            )
+    except RuntimeError as error:  # how torch says that memory is short
+        raise BadInput(
+            "hidden widths whose weights fit into memory", got=settings.hidden, do="use smaller ones"
+        ) from error
 
 
 def split(settings: Settings, data: Dataset) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -57,6 +66,10 @@ class ClassifierTask:
     def __init__(self, settings: Settings, data: Dataset | None = None) -> None:
         self.settings = settings
         data = load(settings.data, settings.data_root) if data is None else data
+        if settings.smooth and len(data.input_shape) != 3:
+            raise BadInput(
+                "images for smooth", got=f"inputs of shape {data.input_shape}", do="leave smooth off"
+            )
         self.train_x, self.train_y, self.test_x, self.test_y = split(settings, data)
         self.net = initial_net(settings, data)
         signed = bool((self.train_x < 0).any())
@@ -75,6 +88,7 @@ class ClassifierTask:
         )
         self.optimizer = torch.optim.SGD(self.net.parameters(), settings.rate, momentum=settings.momentum)
         self._batches: tuple[int, tuple[Tensor, ...]] = (-1, ())
+        self._digest: Tensor | None = None
 
     @property
     def steps_per_epoch(self) -> int:
@@ -136,32 +150,50 @@ class ClassifierTask:
         return dict(self.net.state_dict())
 
     def tensors(self) -> dict[str, Tensor]:
+        """Weights, momentum, and what tells whether a resumed run sees the same data."""
         result = {f"net.{name}": tensor for name, tensor in self.net.state_dict().items()}
         for name, parameter in self.net.named_parameters():
             for key, value in self.optimizer.state.get(parameter, {}).items():
                 if isinstance(value, Tensor):
                     result[f"optimizer.{name}.{key}"] = value
-        return result
+        return result | {"data": self._data_digest()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        net = {
-            name.removeprefix("net."): tensor for name, tensor in tensors.items() if name.startswith("net.")
-        }
-        load_weights(self.net, net, "the checkpoint")
+        own = {f"net.{name}": tensor for name, tensor in self.net.state_dict().items()}
+        if self.settings.momentum > 0:
+            for name, parameter in self.net.named_parameters():
+                own[f"optimizer.{name}.momentum_buffer"] = parameter.detach()
+        own["data"] = self._data_digest()
+        check_tensors(own, tensors, "the checkpoint")
+        if not torch.equal(own["data"], tensors["data"]):
+            raise BadInput(
+                f"the training points that the run began with in {self.settings.data}",
+                got="others",
+                do="restore the data, or start a new run",
+            )
+        self.net.load_state_dict({name: tensors[f"net.{name}"] for name in self.net.state_dict()})
         for name, parameter in self.net.named_parameters():
-            prefix = f"optimizer.{name}."
-            state = {
-                key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)
-            }
-            if any(value.shape != parameter.shape for value in state.values()):
-                raise BadInput(f"optimizer state shaped like {name}", got=state, do="start a new run")
-            if state:
-                self.optimizer.state[parameter] = state
+            if (buffer := tensors.get(f"optimizer.{name}.momentum_buffer")) is not None:
+                self.optimizer.state[parameter] = {"momentum_buffer": buffer}
+
+    def _data_digest(self) -> Tensor:
+        if self._digest is None:
+            digest = hashlib.sha256()
+            for tensor in (self.train_x, self.train_y):
+                digest.update(str(tuple(tensor.shape)).encode())
+                digest.update(tensor.contiguous().numpy().data)
+            self._digest = torch.tensor(list(digest.digest()), dtype=torch.uint8)
+        return self._digest
 
 
 def load_weights(net: nn.Module, tensors: Mapping[str, Tensor], source: str) -> None:
     """Copy weights into a net; names, shapes and types must be exactly its own."""
-    own = net.state_dict()
+    check_tensors(net.state_dict(), tensors, source)
+    net.load_state_dict(dict(tensors))
+
+
+def check_tensors(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor], source: str) -> None:
+    """Refuse tensors from a file unless names, shapes and types are those of `own`."""
     wrong = sorted(set(own) ^ set(tensors)) or [
         f"{name} {tuple(tensor.shape)} {tensor.dtype}"
         for name, tensor in tensors.items()
@@ -172,20 +204,17 @@ def load_weights(net: nn.Module, tensors: Mapping[str, Tensor], source: str) -> 
         raise BadInput(
             f"the tensors {expected} in {source}", got=f"a difference in {', '.join(wrong)}", do="restore it"
         )
-    net.load_state_dict(dict(tensors))
 
 
-def load_trained(settings: Settings, data: Dataset, model_path: str | Any) -> nn.Sequential:
+def load_trained(settings: Settings, data: Dataset, model_path: str | Path) -> nn.Sequential:
     """The trained net of a run directory, in evaluation mode."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
+    path = Path(model_path)
     net = initial_net(settings, data)
     try:
-        tensors = load_file(model_path)
-    except (OSError, SafetensorError) as error:
+        content = path.read_bytes()
+    except OSError as error:
         raise BadInput(
-            f"the weights of a finished run in {model_path}", got=str(error), do="resume the run"
+            f"the weights of a finished run in {path}", got=error.strerror, do="resume the run"
         ) from None
-    load_weights(net, tensors, str(model_path))
+    load_weights(net, parse_tensors(content, path), str(path))
     return net.eval()

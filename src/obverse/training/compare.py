@@ -108,8 +108,7 @@ def compare(
 
     `on_run(variant, seed)` is called before each run and returns display callbacks for `fit`.
     """
-    for name in variants:
-        variant_settings(base, name, weight)  # refuse what is wrong before anything is written
+    planned = [variant_settings(base, name, weight) for name in variants]
     record = {
         "format": FORMAT,
         "base": base.to_dict(),
@@ -124,17 +123,28 @@ def compare(
             got="others",
             do=f"choose another --out, or go on with: obverse compare --resume {out}",
         )
+    data: Dataset | None = None
+    if not place.exists():
+        data = load(base.data, base.data_root)
+        for settings in planned:
+            ClassifierTask(settings, data)  # refuses what is wrong before anything is written
     with explained(out):
         out.mkdir(parents=True, exist_ok=True)
     write_json(place, record)
-    data: Dataset | None = None
     for seed in seeds:
         for name in variants:
             settings = replace(variant_settings(base, name, weight), seed=seed)
             path = run_path(out, name, seed)
             if not (path / "config.json").exists():
                 create_run(path, settings)
-            if read_run(path).finished:
+            run = read_run(path)
+            if run.settings != settings:
+                raise BadInput(
+                    f"the settings of {name} with seed {seed} in {path}",
+                    got="others",
+                    do="move this run away, or choose another --out",
+                )
+            if run.finished:
                 continue
             data = load(base.data, base.data_root) if data is None else data
             fit(
@@ -169,16 +179,23 @@ def read_plan(path: Path) -> Plan:
     variants, seeds, weight = record.get("variants"), record.get("seeds"), record.get("weight")
     if record.get("format") != FORMAT or not isinstance(record.get("base"), dict):
         raise BadInput(f"a comparison of format {FORMAT}", got=f"{place}", do="start a new one")
-    if not isinstance(variants, list) or not all(name in VARIANTS for name in variants):
+    if not isinstance(variants, list) or not all(
+        isinstance(name, str) and name in VARIANTS for name in variants
+    ):
         raise BadInput(
             f"variants out of {', '.join(VARIANTS)} in {place}", got=variants, do="start a new one"
         )
-    if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
-        raise BadInput(f"whole seeds in {place}", got=seeds, do="start a new one")
-    if not isinstance(weight, int | float):
-        raise BadInput(f"a weight in {place}", got=weight, do="start a new one")
-    base = Settings.from_mapping(record["base"], str(place))
-    return Plan(base, tuple(variants), float(weight), tuple(seeds))
+    if not isinstance(seeds, list):
+        raise BadInput(f"a list of seeds in {place}", got=seeds, do="start a new one")
+    for given in (variants, seeds):
+        if not given or len(set(map(str, given))) < len(given):
+            raise BadInput(
+                f"at least one variant and seed in {place}, none twice", got=given, do="start a new one"
+            )
+    base, source = record["base"], str(place)
+    weighted = Settings.from_mapping({**base, "weight": weight}, source)
+    checked = [Settings.from_mapping({**base, "seed": seed}, source).seed for seed in seeds]
+    return Plan(Settings.from_mapping(base, source), tuple(variants), weighted.weight, tuple(checked))
 
 
 def read_comparison(path: Path) -> dict[str, list[RunRecord]]:
@@ -205,7 +222,7 @@ def summarize(runs: Mapping[str, Sequence[RunRecord]]) -> Comparison:
         error = {run.settings.seed: float(run.final["test_error"]) for run in records}
         shadow = [float(run.final["shadow_error"]) for run in records]
         agreement = [float(run.final["label_agreement"]) for run in records]
-        seconds = [sum(record["seconds"] for record in run.metrics) for run in records]
+        seconds = [math.fsum(record.get("seconds", 0.0) for record in run.metrics) for run in records]
         differences = [error[seed] - reference[seed] for seed in error if seed in reference]
         difference, difference_se = mean_and_se(differences) if differences else (None, None)
         rows.append(
@@ -236,7 +253,8 @@ def mean_and_se(values: Sequence[float]) -> tuple[float, float | None]:
 
 def paired_p_value(differences: Sequence[float]) -> float | None:
     """Two-sided p of the paired t test; None where there is nothing to test."""
-    if len(differences) < 2 or len(set(differences)) == 1:
+    rounding = 1e-12  # errors are fractions: what differs by less is equal
+    if len(differences) < 2 or max(differences) - min(differences) < rounding:
         return None
     from scipy.stats import ttest_1samp
 

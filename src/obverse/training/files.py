@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -64,15 +65,29 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_JSON:
             raise BadInput(f"{what} of at most {MAX_JSON} bytes", got=f"{path}", do="this is not one of ours")
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(path.read_text(encoding="utf-8"))
+    except BadInput:
+        raise
     except FileNotFoundError:
         raise BadInput(what, got=f"no file {path}", do="check the path") from None
-    except (OSError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadInput(
             f"{what} in JSON", got=f"{path}: {error}", do="restore it or start a new run"
         ) from None
     if not isinstance(value, dict):
         raise BadInput(f"{what} as a JSON object", got=f"{type(value).__name__} in {path}", do="restore it")
+    return value
+
+
+def parse_json(text: str) -> Any:
+    """What the JSON standard allows, and no more: Python's parser also takes NaN and Infinity."""
+    return json.loads(text, parse_float=_finite, parse_constant=_finite)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is not a finite number")
     return value
 
 

@@ -19,9 +19,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ..errors import ObverseError
-from .checkpoint import load_checkpoint, save_checkpoint
-from .files import replace_atomically
+from ..errors import BadInput, ObverseError
+from .checkpoint import checkpoint_name, load_checkpoint, remove_leftovers, save_checkpoint, save_tensors
 from .rundir import append_metrics, keep_metrics, locked, read_metrics
 from .seeds import STEPS, derive_seed
 
@@ -77,7 +76,12 @@ def fit(
     saves every `checkpoint_every` steps (by default at the end of each epoch) and on Ctrl-C, and leaves
     model.safetensors at the end. `on_step(step, total, loss)` and `on_record(record)` are for display.
     """
-    with torch.random.fork_rng(devices=[]), locked(run) if run else nullcontext(), _stop_signals() as stopped:
+    with (
+        torch.random.fork_rng(devices=[]),
+        locked(run) if run else nullcontext(),
+        # Where nothing can be saved, Ctrl-C stays what it always is.
+        _stop_signals() if run else nullcontext(threading.Event()) as stopped,
+    ):
         loop = _Loop(task, epochs, seed, run)
         loop.start(on_record)
         total = epochs * task.steps_per_epoch
@@ -95,8 +99,7 @@ def fit(
                     loop.save()
             if stopped.is_set() and loop.step < total:
                 raise Interrupted(loop.step, total, run)
-        if run:
-            loop.save_model()
+        loop.finish()
         return loop.records
 
 
@@ -113,18 +116,34 @@ class _Loop:
     def start(self, on_record: Callable[[Mapping[str, Any]], None] | None) -> None:
         found = load_checkpoint(self.run / "checkpoint") if self.run else None
         if found is not None and self.run is not None:
-            self.step, tensors, extra = found
-            self.task.restore(tensors)
-            self.loss_sum, self.seconds = float(extra["loss_sum"]), float(extra["seconds"])
-            keep_metrics(self.run, int(extra["records"]))
-            self.records = read_metrics(self.run)
-            self.saved_at = self.step
+            self._resume(self.run, *found)
             return
         if self.run is not None:
             keep_metrics(self.run, 0)
         self._log(
             {"epoch": 0, "step": 0, "train_loss": None, **self.task.evaluate(), "seconds": 0.0}, on_record
         )
+
+    def _resume(self, run: Path, step: int, tensors: Mapping[str, Tensor], extra: Mapping[str, Any]) -> None:
+        loss_sum, seconds, count = (extra.get(name) for name in ("loss_sum", "seconds", "records"))
+        total, logged = self.epochs * self.task.steps_per_epoch, read_metrics(run)
+        if not (
+            isinstance(loss_sum, int | float)
+            and isinstance(seconds, int | float)
+            and isinstance(count, int)
+            and 0 <= count <= len(logged)
+            and step <= total
+        ):
+            raise BadInput(
+                f"a checkpoint of at most {total} steps and {len(logged)} records in {run}",
+                got=f"step {step} with {dict(extra)}",
+                do="restore the run, or start a new one",
+            )
+        self.task.restore(tensors)
+        keep_metrics(run, count)
+        self.step = self.saved_at = step
+        self.records, self.loss_sum, self.seconds = logged[:count], float(loss_sum), float(seconds)
+        remove_leftovers(run / "checkpoint", checkpoint_name(step))
 
     def advance(self) -> float:
         started = time.perf_counter()
@@ -150,19 +169,16 @@ class _Loop:
         if self.run is None or self.saved_at == self.step:
             return
         tensors = self.task.tensors()
-        broken = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
-        if broken:
-            raise self._diverged(f"values that are not finite in {broken[0]}")
+        self._check_finite(tensors)
         extra = {"loss_sum": self.loss_sum, "seconds": self.seconds, "records": len(self.records)}
         save_checkpoint(self.run / "checkpoint", self.step, tensors, extra)
         self.saved_at = self.step
 
-    def save_model(self) -> None:
-        from safetensors.torch import save_file
-
-        assert self.run is not None
-        model = {name: tensor.detach().contiguous() for name, tensor in self.task.model().items()}
-        replace_atomically(self.run / "model.safetensors", lambda temporary: save_file(model, temporary))
+    def finish(self) -> None:
+        model = self.task.model()
+        self._check_finite(model)
+        if self.run is not None:
+            save_tensors(self.run / "model.safetensors", model)
 
     def _log(self, record: dict[str, Any], on_record: Callable[[Mapping[str, Any]], None] | None) -> None:
         record = _json_safe(record)
@@ -171,6 +187,11 @@ class _Loop:
             append_metrics(self.run, record)
         if on_record:
             on_record(record)
+
+    def _check_finite(self, tensors: Mapping[str, Tensor]) -> None:
+        for name, tensor in tensors.items():
+            if not torch.isfinite(tensor).all():
+                raise self._diverged(f"values that are not finite in {name}")
 
     def _diverged(self, what: str) -> Diverged:
         kept = "none" if self.saved_at is None else f"step {self.saved_at} in {self.run}"
@@ -184,6 +205,8 @@ def _json_safe(value: Any) -> Any:
     """NaN and infinity become None: JSON has neither."""
     if isinstance(value, Mapping):
         return {key: _json_safe(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_safe(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

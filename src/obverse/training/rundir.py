@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput, ObverseError
-from .files import explained, read_json, write_json, write_text
+from .files import explained, parse_json, read_json, write_json, write_text
 from .settings import Settings
 
 FORMAT = 1
+FINAL = ("test_error", "shadow_error", "label_agreement", "seconds")
 
 
 class RunLocked(ObverseError):
@@ -44,28 +45,37 @@ class RunRecord:
 
     @property
     def final(self) -> dict[str, Any]:
-        """The last record; an error if the run has none yet."""
+        """The last record, with the numbers that a finished run has; an error if it has none yet."""
         if not self.metrics:
             raise BadInput(
                 f"at least one epoch in {self.path}", got="an empty metrics.jsonl", do="resume the run"
             )
-        return self.metrics[-1]
+        last = self.metrics[-1]
+        missing = [name for name in FINAL if not isinstance(last.get(name), int | float)]
+        if missing:
+            raise BadInput(
+                f"numbers for {', '.join(missing)} in the last record of {self.path}",
+                got=last,
+                do="resume the run or restore its metrics.jsonl",
+            )
+        return last
 
 
 def create_run(path: Path, settings: Settings) -> None:
     """A new, empty run directory; an existing run is never overwritten."""
-    if (path / "config.json").exists():
-        raise BadInput(
-            "a directory without a run",
-            got=f"{path}, which holds one",
-            do=f"resume it with: obverse train --resume {path} — or choose another --out",
-        )
     with explained(path):
         path.mkdir(parents=True, exist_ok=True)
-    write_json(
-        path / "config.json",
-        {"format": FORMAT, "settings": settings.to_dict(), "environment": describe_environment()},
-    )
+    with locked(path):
+        if (path / "config.json").exists():
+            raise BadInput(
+                "a directory without a run",
+                got=f"{path}, which holds one",
+                do=f"resume it with: obverse train --resume {path} — or choose another --out",
+            )
+        write_json(
+            path / "config.json",
+            {"format": FORMAT, "settings": settings.to_dict(), "environment": describe_environment()},
+        )
 
 
 def read_run(path: Path) -> RunRecord:
@@ -90,11 +100,11 @@ def locked(path: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     lock = FileLock(path / ".lock", timeout=0)
-    try:
-        with explained(path):
+    with explained(path):
+        try:
             lock.acquire()
-    except Timeout:
-        raise RunLocked(path) from None
+        except Timeout:  # itself an OSError
+            raise RunLocked(path) from None
     try:
         yield
     finally:
@@ -115,16 +125,20 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     if not file.exists():
         return records
-    lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
+    except OSError as error:
+        raise BadInput(f"records in {file}", got=error.strerror, do="restore it") from None
     for number, line in enumerate(lines, start=1):
         try:
-            record = json.loads(line) if line else None
-        except json.JSONDecodeError as error:
+            record = parse_json(line)
+        except (ValueError, RecursionError) as error:
             if number == len(lines):
                 break
-            raise BadInput(f"JSON in line {number} of {file}", got=str(error), do="restore it") from None
-        if isinstance(record, dict):
-            records.append(record)
+            raise BadInput(f"JSON in line {number} of {file}", got=error, do="restore it") from None
+        if not isinstance(record, dict):
+            raise BadInput(f"a JSON object in line {number} of {file}", got=record, do="restore it")
+        records.append(record)
     return records
 
 

@@ -6,6 +6,7 @@ and what is not understood is refused.
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -91,13 +92,16 @@ class Settings:
         return cls(**values)
 
 
+_LARGEST = sys.float_info.max
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """The table of a TOML settings file, unchecked; Settings.from_mapping checks it."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput("a settings file", got=f"no file {path}", do="check --config") from None
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"TOML in {path}", got=str(error), do="correct the file") from None
 
 
@@ -119,9 +123,9 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is tuple:
         return isinstance(value, list | tuple) and all(_fits(item, parts[0]) for item in value)
     if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
     if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
     return isinstance(value, hint)
 
 

@@ -1,0 +1,214 @@
+"""The command `obverse`: help, exit codes, one sentence for a mistake, the traceback only on demand."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+import obverse as package
+from obverse.training import Interrupted
+from obverse.training.settings import setting_names
+from training.helpers import files_below
+from training.helpers import obverse as obverse_process
+
+COMMANDS = ("train", "compare", "sample", "report")
+
+
+def test_help_lists_the_commands(obverse):
+    done = obverse("--help")
+    assert (done.code, done.err) == (0, "")
+    assert all(re.search(rf"^│ {command} ", done.out, re.MULTILINE) for command in COMMANDS)
+    assert "--debug" in done.out
+    assert "--version" in done.out
+
+
+def test_without_words_the_help_is_shown(obverse):
+    done = obverse()
+    assert "Usage: obverse" in done.out + done.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_is_readable(obverse, command):
+    done = obverse(command, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert f"Example: obverse {command} " in done.out
+    assert all(len(line) <= 120 for line in done.out.splitlines())
+    # Square brackets are rich's markup: what is not escaped vanishes from the help.
+    assert not re.search(r"make \.|  \.|\(\)|\\\[", done.out)
+
+
+def test_the_help_of_train_has_a_flag_and_a_default_for_every_setting(obverse):
+    text = re.sub(r"[\s│]+", " ", obverse("train", "--help").out)
+    for name in setting_names():
+        assert f"--{name.replace('_', '-')} " in text, name
+    for shown in ("[runs/DATA-N]", "[digits]", "[500,500]", "[0.05]", "[25]", "[all]", "[off]", "[on]"):
+        assert shown in text, shown
+    assert "Net" in text
+    assert "Shadow" in text
+
+
+def test_the_help_of_compare_names_variants_and_defaults(obverse):
+    text = re.sub(r"[\s│]+", " ", obverse("compare", "--help").out)
+    assert "shadow+dropout" in text
+    assert "[backprop,dropout,shadow,shadow+dropout]" in text
+    assert "[runs/compare-DATA-N]" in text
+    assert "--seed " not in text
+
+
+def test_version(obverse):
+    done = obverse("--version")
+    assert done.code == 0
+    assert done.out.startswith(f"obverse {package.__version__} (torch ")
+
+
+WRONG = [
+    (["train", "--data", "minst"], "got 'minst'"),
+    (["train", "--data", "/none.npz"], "got '/none.npz'"),
+    (["train", "--hidden", "16,x"], "expected --hidden as widths, e.g. 500,500; got '16,x'"),
+    (["train", "--hidden", "16,0"], r"expected hidden widths ≥ 1; got \(16, 0\)"),
+    (["train", "--hidden", str(10**15)], "hidden widths whose weights fit into memory"),
+    (["train", "--keep", "1.5"], r"expected keep in \(0, 1\]; got 1.5"),
+    (["train", "--rate", "nan"], "rate"),
+    (["train", "--rate", "-1"], "expected rate > 0; got -1"),
+    (["train", "--epochs", "0"], "expected epochs ≥ 1; got 0"),
+    (["train", "--seed", "-1"], "expected seed ≥ 0; got -1"),
+    (["train", "--labels", "mine"], "labels to be 'given' or 'net' or 'consistency'"),
+    (["train", "--control", "nothing"], "control to be 'same' or 'noise' or 'shuffled' or nothing"),
+    (["train", "--layer", "h7"], "a layer out of h1, h2, h3; got 'h7'"),
+    (["train", "--train-size", "2000"], "train_size ≤ 1297"),
+    (["train", "--validation", "1297"], "validation < train_size"),
+    (["train", "--batch", str(2**70)], "batch to be a whole number"),
+    (["train", "--config", "none.toml"], "no file none.toml"),
+    (["train", "--resume", "none"], r"no file none/config\.json"),
+    (["train", "--out", "/proc/obverse-x"], "expected to write /proc/obverse-x; got: No such file"),
+    (["compare", "--variants", "shadow,shadows"], "variants out of backprop, .*; got 'shadows'"),
+    (["compare", "--variants", "shadow", "--figure", "3"], "--variants or --figure; got both"),
+    (["compare", "--figure", "4"], "--figure out of 3, 5, 6, 7; got 4"),
+    (["compare", "--seeds", "a"], "--seeds as a count or a list, e.g. 5 or 0,1,2; got 'a'"),
+    (["compare", "--seeds", "0"], "--seeds as a count"),
+    (["compare", "--seeds", "-1,2"], "--seeds as a count"),
+    (["compare", "--weight", "-1"], "expected weight ≥ 0; got -1"),
+    (["compare", "--train-size", "2000"], "train_size ≤ 1297"),
+    (["compare", "--resume", "none"], r"no file none/comparison\.json"),
+    (["compare", "--out", "/proc/obverse-x"], "expected to write /proc/obverse-x"),
+    (["report", "none"], "none"),
+    (["sample", "none"], "none"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG, ids=[" ".join(words)[:60] for words, _ in WRONG])
+def test_a_mistake_gets_one_sentence_and_exit_code_2(obverse, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    done = obverse(*words)
+    assert done.code == 2, done
+    assert done.out == ""
+    assert done.err.startswith("obverse: expected ")
+    assert done.err.count("\n") == 1, "one line"
+    assert done.err.count("; ") >= 2, "what was expected, what came, what to do"
+    assert re.search(said, done.err), done.err
+    assert list(tmp_path.rglob("*")) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "--epochs", "many"],
+        ["train", "--epochs", "2.5"],
+        ["train", "--uniform-bias", "yes"],
+        ["train", "--no-such-flag"],
+        ["train", "--rate"],
+        ["trian"],
+        ["report"],
+        ["compare", "--seed", "3"],
+    ],
+    ids=" ".join,
+)
+def test_words_that_are_no_flags_are_refused_without_a_traceback(obverse, words):
+    done = obverse(*words)
+    assert (done.code, done.out) == (2, "")
+    assert "Error" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("config.json", "{"),
+        ("config.json", "[]"),
+        ("config.json", '{"format": 9}'),
+        ("checkpoint/latest.json", "{"),
+        ("checkpoint/latest.json", '{"format": 1}'),
+        ("metrics.jsonl", "{\n{}\n"),
+        ("metrics.jsonl", ""),
+    ],
+)
+def test_a_corrupt_run_is_refused_with_a_sentence(obverse, small, tmp_path, file, content):
+    assert obverse("train", *small).code == 0
+    (tmp_path / "run" / "model.safetensors").unlink()
+    (tmp_path / "run" / file).write_text(content)
+    before = {name: (tmp_path / "run" / name).read_bytes() for name in files_below(tmp_path / "run")}
+    done = obverse("train", "--resume", tmp_path / "run", "--no-report")
+    assert (done.code, done.out) == (2, "")
+    assert re.fullmatch(r"obverse: expected [^\n]*; [^\n]*; [^\n]*\n", done.err), done.err
+    assert {name: (tmp_path / "run" / name).read_bytes() for name in files_below(tmp_path / "run")} == before
+
+
+def test_a_finished_run_with_corrupt_metrics_is_refused(obverse, small, tmp_path):
+    assert obverse("train", *small).code == 0
+    (tmp_path / "run" / "metrics.jsonl").write_text(json.dumps({"epoch": 2, "test_error": "none"}) + "\n")
+    done = obverse("train", "--resume", tmp_path / "run")
+    assert done.code == 2
+    assert "numbers for test_error, shadow_error, label_agreement, seconds" in done.err
+
+
+@pytest.mark.parametrize("words", [["--debug", "train"], ["train", "--debug"]], ids=["first", "last"])
+def test_debug_shows_the_traceback_wherever_it_stands(obverse, words):
+    done = obverse(*words[:2], "--keep", "2", *words[2:])
+    assert done.code == 2
+    assert done.err.startswith("Traceback (most recent call last):")
+    assert "settings.py" in done.err
+    assert done.err.splitlines()[-1].startswith("obverse.errors.BadInput: expected keep in (0, 1]; got 2.0")
+
+
+def test_debug_at_the_very_end(obverse):
+    assert obverse("train", "--keep", "2", "--debug").err.startswith("Traceback")
+
+
+def test_a_bug_is_called_one_and_exits_with_1(obverse, small, monkeypatch):
+    def broken(*args: object, **keywords: object) -> None:
+        raise RuntimeError("something we did not think of")
+
+    monkeypatch.setattr("obverse.cli.train.fit", broken)
+    done = obverse("train", *small)
+    assert done.code == 1
+    assert done.err == (
+        "obverse: this is a bug: RuntimeError: something we did not think of\n"
+        "Run it again with --debug and report what it prints.\n"
+    )
+    with pytest.raises(RuntimeError):
+        obverse("train", *small[:-1], small[-1] + "2", "--debug")
+
+
+def test_ctrl_c_anywhere_exits_with_130(obverse, small, monkeypatch):
+    def interrupted(*args: object, **keywords: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("obverse.cli.train.ClassifierTask", interrupted)  # while the data are loaded
+    assert obverse("train", *small).code == 130
+    monkeypatch.undo()
+
+    def stopped(*args: object, **keywords: object) -> None:
+        raise Interrupted(3, 9, None)
+
+    monkeypatch.setattr("obverse.cli.train.fit", stopped)
+    done = obverse("train", *small)
+    assert done.code == 130
+    assert done.err.startswith("resume with: obverse train --resume ")
+
+
+def test_a_real_process_has_the_same_exit_code_and_no_traceback():
+    done = obverse_process("train", "--keep", "2")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "obverse: expected keep in (0, 1]; got 2.0; correct this setting\n"

@@ -1,0 +1,122 @@
+"""Flags and files: flags win over the file, the file over the defaults, and what is given is what is run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from obverse import BadInput
+from obverse.cli.options import numbers
+from obverse.training import Settings, read_run
+from obverse.training.settings import setting_names
+from training.helpers import flags
+
+
+@pytest.fixture
+def settings_given(obverse, monkeypatch, tmp_path):
+    """The settings that `obverse train` with these words would train with."""
+    seen: list[Settings] = []
+
+    class Stop(BadInput):
+        pass
+
+    def stop(settings: Settings) -> None:
+        seen.append(settings)
+        raise Stop("nothing", got="nothing", do="nothing")
+
+    monkeypatch.setattr("obverse.cli.train.ClassifierTask", stop)
+
+    def given(*words: object) -> Settings:
+        done = obverse("train", *words)
+        assert seen, done
+        return seen.pop()
+
+    return given
+
+
+def test_no_flags_are_the_defaults(settings_given):
+    assert settings_given() == Settings()
+
+
+def test_every_flag_reaches_its_setting(settings_given):
+    other = Settings(
+        data="mnist",
+        data_root="somewhere",
+        train_size=10,
+        validation=2,
+        hidden=(3, 2, 1),
+        dropout=0.5,
+        uniform_bias=True,
+        epochs=2,
+        batch=3,
+        rate=1e-3,
+        momentum=0.0,
+        weight=0.25,
+        layer="h1",
+        keep=0.5,
+        smooth=True,
+        match_norm=False,
+        labels="consistency",
+        normalize=True,
+        control="shuffled",
+        noise=0.125,
+        seed=9,
+        evaluate_every=4,
+        checkpoint_every=7,
+    )
+    assert all(getattr(other, name) != getattr(Settings(), name) for name in setting_names())
+    assert settings_given(*flags(other)) == other
+
+
+@pytest.mark.parametrize(
+    ("words", "widths"), [("7", (7,)), ("7,8", (7, 8)), ("7, 8", (7, 8)), ("7,", (7,)), ("", ())]
+)
+def test_widths(settings_given, words, widths):
+    assert settings_given("--hidden", words).hidden == widths
+
+
+def test_flags_win_over_the_file_and_the_file_over_the_defaults(settings_given, tmp_path):
+    file = tmp_path / "a.toml"
+    file.write_text("hidden = [9, 9]\nrate = 0.5\nnormalize = true\nmatch_norm = false\nseed = 5\n")
+    given = settings_given(
+        "--config", file, "--rate", "0.25", "--no-normalize", "--hidden", "4", "--seed", "0"
+    )
+    assert given == replace(Settings(), hidden=(4,), rate=0.25, match_norm=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("rate = ", "TOML in"),
+        ("epoch = 3", "did you mean 'epochs'"),
+        ("epochs = '3'", "epochs to be a whole number"),
+        ("hidden = 16", "hidden to be a list of whole numbers"),
+        ("keep = 0", r"keep in (0, 1]"),
+        ("[train]\nepochs = 3", "a setting of obverse"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence(obverse, tmp_path, content, said):
+    file = tmp_path / "a.toml"
+    file.write_text(content)
+    done = obverse("train", "--config", file, "--out", tmp_path / "run")
+    assert done.code == 2
+    assert said in done.err
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_from_a_file(obverse, data, tmp_path):
+    file = tmp_path / "a.toml"
+    file.write_text(f'data = "{data}"\nhidden = [3]\nepochs = 1\nbatch = 20\n')
+    assert obverse("train", "--config", file, "--no-report", "--out", tmp_path / "run").code == 0
+    assert read_run(tmp_path / "run").settings == Settings(data=str(data), hidden=(3,), epochs=1, batch=20)
+
+
+def test_seeds_are_a_count_or_a_list():
+    assert numbers("3", "--seeds") == (0, 1, 2)
+    assert numbers("3,", "--seeds") == (3,)
+    assert numbers("5, 1,5,0", "--seeds") == (5, 1, 0)
+    for wrong in ("", ",", "0", " 0 ", "-1", "1,-2", "1.5", "x"):
+        with pytest.raises(BadInput, match="--seeds as a count or a list"):
+            numbers(wrong, "--seeds")

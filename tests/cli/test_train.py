@@ -1,0 +1,153 @@
+"""`obverse train`: a run directory, whatever happens."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from obverse.training import read_run
+from obverse.training.rundir import locked
+from training.helpers import files_below, metrics_without_seconds, tensor_bytes, train
+
+RUN = {
+    ".lock",
+    "config.json",
+    "metrics.jsonl",
+    "model.safetensors",
+    "checkpoint/latest.json",
+    "checkpoint/step-000000004.safetensors",
+}
+
+
+def test_a_run_is_trained_and_described_and_nothing_goes_to_stderr(obverse, small, tmp_path):
+    done = obverse("train", *small)
+    assert (done.code, done.err) == (0, "")
+    path = tmp_path / "run"
+    assert re.fullmatch(
+        rf"{path}: test error [\d.]+ %, on shadows [\d.]+ %, same label [\d.]+ %\n", done.out
+    ), done.out
+    assert files_below(path) == RUN
+    final = read_run(path).final
+    assert f"test error {100 * final['test_error']:.2f} %" in done.out
+    train(read_run(path).settings, tmp_path / "library")
+    assert tensor_bytes(tmp_path / "library") == tensor_bytes(path)
+
+
+def test_what_is_logged_every_epoch(obverse, small, tmp_path):
+    obverse("train", *small)
+    records = metrics_without_seconds(tmp_path / "run")
+    assert [record["epoch"] for record in records] == [0, 1, 2]
+    for record in records:
+        numbers = {"train_loss", "test_error", "shadow_error", "label_agreement", "recovery_error"}
+        assert numbers <= record.keys()
+        assert record["recovery_error"].keys() == {"h1", "h2", "h3"}
+    assert all("seconds" in record for record in read_run(tmp_path / "run").metrics)
+
+
+def test_without_out_the_first_free_name_is_taken(obverse, small, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = small[: small.index("--out")]
+    for number in (1, 2):
+        done = obverse("train", *words)
+        assert done.out.startswith(f"runs/tiny-{number}: ")
+    assert {path.name for path in Path("runs").iterdir()} == {"tiny-1", "tiny-2"}
+
+
+def test_an_existing_run_is_not_overwritten(obverse, small, tmp_path):
+    obverse("train", *small)
+    before = {name: (tmp_path / "run" / name).read_bytes() for name in RUN}
+    done = obverse("train", *small, "--seed", "1")
+    assert done.code == 2
+    assert f"resume it with: obverse train --resume {tmp_path / 'run'}" in done.err
+    assert {name: (tmp_path / "run" / name).read_bytes() for name in RUN} == before
+
+
+def test_a_run_in_use_is_refused(obverse, small, tmp_path):
+    obverse("train", *small)
+    (tmp_path / "run" / "model.safetensors").unlink()
+    with locked(tmp_path / "run"):
+        done = obverse("train", "--resume", tmp_path / "run")
+    assert done.code == 2
+    assert "another process is working in it" in done.err
+
+
+def test_resuming_a_finished_run_says_so(obverse, small, tmp_path):
+    first = obverse("train", *small)
+    before = {name: (tmp_path / "run" / name).read_bytes() for name in RUN}
+    done = obverse("train", "--resume", tmp_path / "run")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == first.out.replace(": test", " is finished already: test")
+    assert {name: (tmp_path / "run" / name).read_bytes() for name in RUN} == before
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--rate", "0.1"], "got rate;"),
+        (["--rate", "0.1", "--no-smooth"], "got rate, smooth;"),
+        (["--out", "elsewhere"], "got --out;"),
+    ],
+)
+def test_resume_with_other_flags_is_refused(obverse, small, tmp_path, more, said):
+    obverse("train", *small)
+    done = obverse("train", "--resume", tmp_path / "run", *more)
+    assert done.code == 2
+    assert "expected --resume alone: a run keeps its settings" in done.err
+    assert said in done.err
+
+
+def test_resume_takes_the_runs_number_of_threads(obverse, small, tmp_path):
+    obverse("train", *small)
+    config = tmp_path / "run" / "config.json"
+    config.write_text(config.read_text().replace('"threads": 1', '"threads": 2'))
+    (tmp_path / "run" / "model.safetensors").unlink()
+    assert obverse("train", "--resume", tmp_path / "run", "--no-report").code == 0
+    assert torch.get_num_threads() == 2
+
+
+# TensorBoard
+
+
+def test_a_missing_extra_is_named_before_anything_is_written(obverse, small, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    done = obverse("train", *small, "--tensorboard")
+    assert done.code == 2
+    assert done.err.endswith("install it with: pip install 'obverse[tensorboard]'\n")
+    assert not (tmp_path / "run").exists()
+    monkeypatch.undo()
+    assert obverse("train", *small).code == 0
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # in tensorboard's own code
+def test_tensorboard_gets_every_number(obverse, small, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    done = obverse("train", *small, "--tensorboard")
+    assert (done.code, done.err) == (0, "")
+    folder = tmp_path / "run" / "tensorboard"
+    assert len(list(folder.iterdir())) == 1
+    events = EventAccumulator(str(folder)).Reload()
+    records = read_run(tmp_path / "run").metrics
+    for name in ("test_error", "shadow_error", "label_agreement", "train_loss"):
+        logged = [(event.step, event.value) for event in events.Scalars(name)]
+        expected = [(record["epoch"], record[name]) for record in records if record[name] is not None]
+        assert logged == [(epoch, pytest.approx(value, rel=1e-6)) for epoch, value in expected]  # float32
+    for layer in ("h1", "h2", "h3"):
+        logged = [event.value for event in events.Scalars(f"recovery_error/{layer}")]
+        assert logged == pytest.approx([record["recovery_error"][layer] for record in records], rel=1e-6)
+
+
+# The page
+
+
+def test_the_page_is_written_at_the_end(obverse, small, tmp_path):
+    words = [word for word in small if word != "--no-report"]
+    done = obverse("train", *words)
+    assert (done.code, done.err) == (0, "")
+    page = tmp_path / "run" / "report.html"
+    assert done.out.splitlines()[1:] == [f"page: {page}"]
+    assert page.read_text(encoding="utf-8").lower().startswith("<!doctype html>")

@@ -1,0 +1,177 @@
+"""Settings: what comes from files is taken exactly or refused by name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from obverse import BadInput
+from obverse.training import Settings
+from obverse.training.settings import read_toml, setting_names
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+anything = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+names = st.sampled_from(setting_names()) | st.text(max_size=12)
+likely = st.sampled_from([0, 1, 2, 0.5, 1.0, True, None, [4], [4, 2], "h1", "net", "noise", 10**400, -1])
+
+
+@given(st.dictionaries(names, anything | likely, max_size=4))
+def test_a_mapping_gives_settings_that_survive_json_or_is_refused(values):
+    try:
+        settings = Settings.from_mapping(values, "a test")
+    except BadInput:
+        return
+    again = Settings.from_mapping(json.loads(json.dumps(settings.to_dict(), allow_nan=False)), "a test")
+    assert again == settings
+    for name, value in values.items():
+        kept = getattr(settings, name)
+        assert kept == (tuple(value) if name == "hidden" else value)
+
+
+def test_every_setting_survives_json():
+    settings = Settings(
+        data="mnist",
+        data_root="/somewhere",
+        train_size=10,
+        validation=2,
+        hidden=(3,),
+        dropout=0.5,
+        uniform_bias=True,
+        epochs=2,
+        batch=3,
+        rate=0.1,
+        momentum=0.0,
+        weight=0.25,
+        layer="h1",
+        keep=0.5,
+        smooth=True,
+        match_norm=False,
+        labels="consistency",
+        normalize=True,
+        control="shuffled",
+        noise=0.1,
+        seed=9,
+        evaluate_every=4,
+        checkpoint_every=7,
+    )
+    assert all(getattr(settings, name) != getattr(Settings(), name) for name in setting_names())
+    assert Settings.from_mapping(json.loads(json.dumps(settings.to_dict())), "a test") == settings
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [
+        ("epoch", "epochs"),
+        ("droput", "dropout"),
+        ("hiden", "hidden"),
+        ("checkpoint-every", "checkpoint_every"),
+    ],
+)
+def test_an_unknown_name_suggests_the_near_one(wrong, near):
+    with pytest.raises(BadInput, match=f"in some file; got '{wrong}'; did you mean '{near}'"):
+        Settings.from_mapping({wrong: 1}, "some file")
+
+
+def test_a_name_unlike_any_lists_them_all():
+    with pytest.raises(BadInput) as caught:
+        Settings.from_mapping({"zzzzzz": 1}, "some file")
+    assert all(name in str(caught.value) for name in setting_names())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "spelled"),
+    [
+        ("epochs", "3", "a whole number"),
+        ("epochs", 3.0, "a whole number"),
+        ("epochs", True, "a whole number"),
+        ("epochs", None, "a whole number"),
+        ("batch", 2**63, "a whole number"),
+        ("rate", "0.1", "a number"),
+        ("rate", False, "a number"),
+        ("rate", float("nan"), "a number"),
+        ("rate", 10**400, "a number"),
+        ("uniform_bias", 1, "true or false"),
+        ("hidden", 16, "a list of whole numbers"),
+        ("hidden", [16, "16"], "a list of whole numbers"),
+        ("hidden", [16, True], "a list of whole numbers"),
+        ("train_size", "all", "a whole number or nothing"),
+        ("layer", 2, "text or nothing"),
+        ("labels", "ours", "'given' or 'net' or 'consistency'"),
+        ("labels", ["net"], "'given' or 'net' or 'consistency'"),
+        ("control", "none", "'same' or 'noise' or 'shuffled' or nothing"),
+        ("data", None, "text"),
+    ],
+)
+def test_a_wrong_type_is_named_with_the_right_one(name, value, spelled):
+    with pytest.raises(BadInput) as caught:
+        Settings.from_mapping({name: value}, "some file")
+    assert str(caught.value).startswith(f"expected {name} to be {spelled} in some file; got {value!r}")
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "good"),
+    [
+        ("train_size", [0, -1], [1]),
+        ("validation", [-1], [0]),
+        ("hidden", [(0,), (4, -1)], [(1,), ()]),
+        ("dropout", [-0.1, 1.0, float("nan")], [0.0, 0.99]),
+        ("epochs", [0], [1]),
+        ("batch", [0], [1]),
+        ("rate", [0.0, -1.0, float("inf"), float("nan")], [1e-9]),
+        ("momentum", [-0.1, 1.0, float("nan")], [0.0]),
+        ("weight", [-1.0, float("inf"), float("nan")], [0.0]),
+        ("keep", [0.0, 1.5, float("nan")], [1.0]),
+        ("noise", [-1.0, float("inf")], [0.0]),
+        ("seed", [-1], [0]),
+        ("evaluate_every", [0], [1]),
+        ("checkpoint_every", [0], [1, None]),
+    ],
+)
+def test_ranges(name, bad, good):
+    for value in bad:
+        with pytest.raises(BadInput, match=name):
+            replace(Settings(), **{name: value})
+    for value in good:
+        assert getattr(replace(Settings(), **{name: value}), name) == value
+
+
+def test_a_toml_file_gives_settings(tmp_path):
+    file = tmp_path / "run.toml"
+    file.write_text('data = "mnist"\nhidden = [5, 6]\nrate = 1\nnormalize = true\n', encoding="utf-8")
+    settings = Settings.from_mapping(read_toml(file), str(file))
+    assert settings == Settings(data="mnist", hidden=(5, 6), rate=1, normalize=True)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"epochs = ",
+        b"epochs = 1\nepochs = 2\n",
+        b"\xff\xfe",
+        b"epochs = " + b"9" * 5000,  # Python refuses to convert so many digits, with an error of its own
+        b"x = " + b"[" * 100_000,
+        b"rate = nan\n",
+        b"[epochs]\nmany = 1\n",
+    ],
+    ids=["cut off", "twice", "not UTF-8", "too many digits", "too deep", "nan", "a table"],
+)
+def test_a_broken_toml_file_is_refused(tmp_path, content):
+    file = tmp_path / "run.toml"
+    file.write_bytes(content)
+    with pytest.raises(BadInput, match=r"run\.toml"):
+        Settings.from_mapping(read_toml(file), str(file))
+
+
+def test_a_missing_toml_file_and_a_folder_are_refused(tmp_path):
+    with pytest.raises(BadInput, match="no file"):
+        read_toml(tmp_path / "none.toml")
+    with pytest.raises(BadInput, match="TOML"):
+        read_toml(tmp_path)
