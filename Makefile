@@ -50,10 +50,10 @@ lint: $(VENV)/developer
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" -n auto --dist loadfile
 
 test-all: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 docs: $(VENV)/installed
 	$(BIN)/python experiments/make_results.py

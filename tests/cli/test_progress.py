@@ -43,12 +43,12 @@ def on_a_terminal(*words: str, **environment: str) -> tuple[int, str]:
 
 
 def test_a_terminal_shows_loss_error_rate_and_time_to_go(tmp_path):
-    data, run = tiny_npz(tmp_path / "data.npz", points=900), tmp_path / "r"
+    data, run = tiny_npz(tmp_path / "data.npz", points=900), tmp_path / "first-run"
     words = ["--data", str(data), "--hidden", "8", "--epochs", "10", "--batch", "20", "--no-report"]
     code, shown = on_a_terminal("train", *words, "--out", str(run))
     assert code == 0, shown
     lines = re.split(r"[\r\n]+", shown)
-    bars = [line for line in lines if line.startswith(str(run))]
+    bars = [line for line in lines if line.startswith(run.name)]
     assert re.search(r" 300/300 loss \d+\.\d{3} error \d+\.\d\d% \d+ steps/s \d+:\d\d$", bars[-1].rstrip()), (
         bars[-1]
     )

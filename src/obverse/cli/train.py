@@ -55,7 +55,7 @@ def train(
         settings, task = run.settings, ClassifierTask(run.settings)
     try:
         with training_progress() as follow, ExitStack() as stack:
-            display = follow(str(path))
+            display = follow(path.name or str(path))
             if tensorboard:
                 log = stack.enter_context(_tensorboard(path))
                 display["on_record"] = _both(display.get("on_record"), log)
