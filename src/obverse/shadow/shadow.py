@@ -110,11 +110,8 @@ class Shadow:
             )
         keep = self.check_keep(keep)
         shape = None if input_shape is None else tuple(input_shape)
-        path = self._up_to(top)
-        for depth in range(len(path) - 1, -1, -1):
-            layer = path[depth]
+        for layer in reversed(self._up_to(top)):
             rho = keep.get(layer.name, 1.0) if isinstance(keep, Mapping) else keep
-            below_is_nonnegative = path[depth - 1].activation is not None if depth else not self.signed
             adjoint = layer.map.rule.reverse(layer.map.module, h, None)
             if adjoint.untyped_storage().data_ptr() == h.untyped_storage().data_ptr():
                 adjoint = adjoint.clone()  # what follows works in place; h belongs to the caller
@@ -122,11 +119,11 @@ class Shadow:
                 adjoint,
                 scale=self._scale(layer, rho) if scaled else adjust.unit_peak(adjoint),
                 keep=rho,
-                relu=below_is_nonnegative,
+                relu=self._is_nonnegative_below(layer),
                 generator=generator,
             )
             for stage in reversed(layer.before):
-                h = stage.rule.reverse(stage.module, h, shape if depth == 0 else None)
+                h = stage.rule.reverse(stage.module, h, shape if layer.name == self.layers[0] else None)
         return h
 
     @torch.no_grad()
@@ -176,16 +173,16 @@ class Shadow:
             raise BadInput("inputs to calibrate on", got="an empty batch", do="pass some training data")
         results = []
         below = x
-        for depth, layer in enumerate(self._layers.values()):
-            nonnegative = not self.signed if depth == 0 else self._path_below(depth).activation is not None
-            h = layer.infer(below)
-            results.append(calibrate_layer(layer, h, relu_below=nonnegative))
-            below = h
+        for layer in self._layers.values():
+            below = layer.infer(below)
+            results.append(calibrate_layer(layer, below, relu_below=self._is_nonnegative_below(layer)))
         self.scale = {result.layer: result.scale for result in results}
         return Calibration(tuple(results))
 
-    def _path_below(self, depth: int) -> Layer:
-        return self._layers[self.layers[depth - 1]]
+    def _is_nonnegative_below(self, layer: Layer) -> bool:
+        """Whether what this layer generates stands behind a ReLU, or is an input that is never negative."""
+        depth = self.layers.index(layer.name)
+        return not self.signed if depth == 0 else self._layers[self.layers[depth - 1]].activation is not None
 
     def _up_to(self, top: Layer) -> list[Layer]:
         return [self._layers[name] for name in self.layers[: self.layers.index(top.name) + 1]]
