@@ -151,3 +151,27 @@ def test_the_page_is_written_at_the_end(obverse, small, tmp_path):
     page = tmp_path / "run" / "report.html"
     assert done.out.splitlines()[1:] == [f"page: {page}"]
     assert page.read_text(encoding="utf-8").lower().startswith("<!doctype html>")
+
+
+def test_a_net_that_has_learned_little_is_told(obverse, tmp_path):
+    words = [
+        "--hidden",
+        "8",
+        "--epochs",
+        "1",
+        "--rate",
+        "1e-6",
+        "--no-report",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    done = obverse("train", *words)
+    assert done.code == 0
+    assert "note: the net has learned little" in done.out
+
+
+def test_data_of_ones_own_is_remembered_by_its_full_path(obverse, small, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = [Path(word).name if word.endswith(".npz") else word for word in small]
+    assert obverse("train", *words).code == 0
+    assert Path(read_run(tmp_path / "run").settings.data).is_absolute()

@@ -9,6 +9,7 @@ from torch import nn
 
 from obverse.nets import relu_mlp
 from obverse.shadow import Shadow
+from obverse.shadow.calibrate import calibrate_layer
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -65,14 +66,39 @@ def test_scale_and_threshold_are_the_best_of_a_fine_grid(seed, signed):
 
         if one.layer == "h3":
             assert one.threshold is None
+            assert one.threshold_scale is None
             assert one.threshold_error is None
             continue
-        response = one.scale * below @ weight.T
-        thresholds = torch.linspace(0, float(response.max()), 1501, dtype=torch.float64).tolist()
-        best = min(error((response - theta).clamp(min=0), h) for theta in thresholds)
-        assert one.threshold_error == pytest.approx(error((response - one.threshold).clamp(min=0), h))
-        assert one.threshold_error <= best + 1e-6
-        assert one.threshold >= 0
+        response = below @ weight.T
+        scales = torch.tensor(grid, dtype=torch.float64)[300:901:2, None, None]  # a tenth to ten times
+        best = min(
+            float((((scales * response - theta).clamp(min=0) - h) ** 2).sum((1, 2)).min() / (h**2).sum())
+            for theta in torch.linspace(-1, 3, 401, dtype=torch.float64).tolist()
+        )
+        at_best = (one.threshold_scale * response - one.threshold).clamp(min=0)
+        assert one.threshold_error == pytest.approx(error(at_best, h))
+        assert one.threshold_error <= best + 1e-6  # the grid can only be above the minimum
+
+
+def test_a_random_gaussian_layer_with_sparse_h_is_inverted_by_one_threshold():
+    """Theorem 2.3's setting: the uniform threshold beats both no threshold and the layer's zero offsets."""
+    layer = nn.Linear(3000, 1000)
+    nn.init.normal_(layer.weight, generator=seeded(3))
+    nn.init.zeros_(layer.bias)
+    h = torch.zeros(40, 1000)
+    for row in h:
+        row[torch.randperm(1000, generator=seeded(4))[:15]] = 0.5 + torch.rand(15, generator=seeded(5))
+    shadow = Shadow(nn.Sequential(layer, nn.ReLU()))
+    found = calibrate_layer(shadow.layer(), h, relu_below=True)
+    scales = found.theory_scale * torch.linspace(0.5, 2, 31)[:, None, None]
+    response = (h @ layer.weight.detach()).relu() @ layer.weight.detach().T
+    brute = min(
+        float((((scales * response - theta).relu() - h) ** 2).sum((1, 2)).min() / (h**2).sum())
+        for theta in torch.linspace(0, 0.6, 31).tolist()
+    )
+    assert found.threshold > 0
+    assert found.threshold_error <= brute + 1e-5
+    assert found.threshold_error < found.error / 3
 
 
 def test_a_dead_layer_and_a_layer_of_zeros_do_not_break_it():
@@ -100,7 +126,8 @@ def test_the_result_is_a_value_that_prints_and_saves():
     found = Shadow(net).calibrate(x)
     assert json.loads(json.dumps(found.to_dict()))["layers"][0]["layer"] == "h1"
     lines = str(found).splitlines()
-    assert len(lines) == 4
-    assert lines[1].startswith("h1 ")
-    assert lines[3].endswith("—")
+    assert len(lines) == 5
+    assert lines[2].startswith("h1 ")
+    assert lines[4].endswith("–")
+    assert len({len(line) for line in lines}) == 1
     assert all(one.error >= 0 for one in found.layers)

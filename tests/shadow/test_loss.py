@@ -375,3 +375,9 @@ def test_missing_labels_are_refused_with_the_way_out():
         BadInput, match="expected labels y for labels='given'; got None; pass y, or use labels"
     ):
         ShadowLoss(make_net())(x)
+
+
+def test_the_shuffled_control_knows_the_image_shape():
+    net = nn.Sequential(nn.Linear(64, 10), nn.ReLU(), nn.Linear(10, 3))
+    loss = ShadowLoss(Shadow(net, input_shape=(1, 8, 8)), smooth=True, control="shuffled")
+    assert loss(torch.rand(5, 64), torch.zeros(5, dtype=torch.long)).isfinite()

@@ -297,3 +297,10 @@ def test_differences_that_are_equal_but_for_rounding_are_nothing_to_test():
 def test_a_run_without_numbers_is_refused(tmp_path):
     with pytest.raises(BadInput, match="numbers for test_error"):
         summarize({"broken": [fake_run(tmp_path, 0)]})
+
+
+@pytest.mark.parametrize("change", [{"dropout": 0.2}, {"keep": 0.5}, {"control": "noise"}, {"labels": "net"}])
+def test_what_variants_differ_in_is_not_set_for_all_of_them(base, tmp_path, change):
+    with pytest.raises(BadInput, match=f"no {next(iter(change))} in the settings that all variants share"):
+        compare(replace(base, **change), ("backprop", "shadow"), (0,), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -10,13 +10,13 @@ import typer
 from ..errors import BadInput
 from ..training import Comparison, Interrupted, Plan, Settings, read_plan
 from ..training import compare as run_comparison
-from ..training.compare import DEFAULT, FIGURES, VARIANTS
+from ..training.compare import DEFAULT, FIGURES, VARIANTS, VARIED
 from .options import numbers, with_settings
 from .progress import training_progress
 from .train import free_path
 
 
-@with_settings(without=("seed", "weight", "control"))
+@with_settings(without=("seed", "weight", *VARIED))
 def compare(
     values: dict[str, Any],
     variants: Annotated[

@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from ..data import NAMES
 from ..errors import BadInput
 from ..training.settings import Settings, read_toml
 
@@ -74,7 +75,7 @@ def with_settings(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., N
                 value = arguments.pop(flag.name)
                 if value is not None:
                     values[flag.name] = _widths(value) if flag.name == "hidden" else value
-            command(**arguments, values=values)
+            command(**arguments, values=_with_full_path(values))
 
         parameters = [*kept, config, *flags]
         wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -98,6 +99,14 @@ def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
     )
+
+
+def _with_full_path(values: dict[str, Any]) -> dict[str, Any]:
+    """A folder or file of one's own by its full path, so that a run finds it from anywhere."""
+    data = values.get("data")
+    if isinstance(data, str) and data not in NAMES and Path(data).expanduser().exists():
+        return values | {"data": str(Path(data).expanduser().absolute())}
+    return values
 
 
 def _widths(text: str) -> list[int]:

@@ -14,6 +14,8 @@ from ..training import ClassifierTask, Interrupted, Settings, create_run, fit, r
 from .options import with_settings
 from .progress import training_progress
 
+LITTLE = 0.5  # an error that a net which always gives the same answer can have
+
 
 @with_settings()
 def train(
@@ -72,6 +74,11 @@ def train(
         typer.echo(f"resume with: obverse train --resume {path}", err=True)
         raise
     typer.echo(f"{path}: {describe(records[-1])}")
+    if records[-1]["test_error"] > LITTLE:
+        typer.echo(
+            "note: the net has learned little, and then its shadows say nothing: "
+            "try a smaller rate, and inputs scaled to about [0, 1]"
+        )
     if report:
         from ..report import build
 

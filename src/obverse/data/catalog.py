@@ -45,7 +45,9 @@ def load(name_or_path: str | os.PathLike[str], root: str | os.PathLike[str] | No
     raise BadInput(
         f"one of {', '.join(NAMES)}, a folder of images or an .npz file",
         got=repr(given),
-        do="check the spelling" if not path.exists() else "convert it with numpy.savez(path, x=…, y=…)",
+        do="convert it with numpy.savez(path, x=…, y=…)"
+        if path.exists()
+        else f"check the spelling: there is no {path} either",
     )
 
 

@@ -230,6 +230,12 @@ def _caveat(results: Results) -> str:
     said = f"Nothing here was tuned variant by variant{rate}."
     if any(settings.weight > 0 and not settings.normalize for settings in results.plan.values()):
         said += " A second loss term also lengthens each step, which by itself can change the error."
+    kinds = {(one.layer, one.keep, one.smooth, one.match_norm) for one in results.plan.values()}
+    if len(kinds) > 1:
+        said += (
+            " Each variant is measured on shadows made its own way (layer, sampling, smoothing), so their "
+            "shadow errors, same labels and recovery errors do not compare like with like."
+        )
     return said
 
 

@@ -20,8 +20,8 @@ class LayerCalibration:
     """What was found for one layer; errors are Σ‖ĥ − h‖² / Σ‖h‖² over the data.
 
     `scale` with the net's own offsets gives `error`; the theory's scale gives `theory_error`. With the
-    offsets replaced by one number −`threshold` (None for a layer without ReLU), at the same scale, the
-    error is `threshold_error`.
+    offsets replaced by one number −`threshold` (None for a layer without ReLU), the best the theory's
+    form can do is `threshold_error`, at the scale `threshold_scale`.
     """
 
     layer: str
@@ -30,6 +30,7 @@ class LayerCalibration:
     theory_scale: float
     theory_error: float
     threshold: float | None
+    threshold_scale: float | None
     threshold_error: float | None
 
 
@@ -43,16 +44,20 @@ class Calibration:
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = ["layer     scale (theory)        error (theory)    uniform threshold"]
+        form = "{:<10} {:>9} {:>7}   {:>9} {:>7}   {:>9} {:>9} {:>7}"
+        lines = [
+            form.format("", "own", "", "theory's", "", "uniform", "", ""),
+            form.format("layer", "scale", "error", "scale", "error", "threshold", "scale", "error"),
+        ]
         for one in self.layers:
-            uniform = (
-                "—" if one.threshold is None else f"{one.threshold:.3g}, error {one.threshold_error:.3f}"
-            )
-            lines.append(
-                f"{one.layer:<8} {one.scale:8.3g} ({one.theory_scale:.3g})"
-                f"     {one.error:8.3f} ({one.theory_error:.3f})   {uniform}"
-            )
+            numbers = (one.scale, one.error, one.theory_scale, one.theory_error)
+            uniform = (one.threshold, one.threshold_scale, one.threshold_error)
+            lines.append(form.format(one.layer, *map(_short, (*numbers, *uniform))))
         return "\n".join(lines)
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"
 
 
 @torch.no_grad()
@@ -73,18 +78,32 @@ def calibrate_layer(layer: Layer, h: Tensor, *, relu_below: bool) -> LayerCalibr
 
     theory = float(theory_scale(rule.energy(module)))
     scale = exp(_minimize(lambda a: error_at(exp(a)), log(theory / 100), log(theory * 100)))
-    threshold = threshold_error = None
+    uniform: tuple[float | None, float | None, float | None] = (None, None, None)
     if layer.activation is not None:
+        uniform = _best_uniform(response, h, activate, theory)
+    return LayerCalibration(layer.name, scale, error_at(scale), theory, error_at(theory), *uniform)
 
-        def error_with(theta: float) -> float:
-            return relative_error(activate(scale * response - theta), h)
 
-        top = float((scale * response).max().clamp(min=1e-12))
-        threshold = _minimize(error_with, 0.0, top)
-        threshold_error = error_with(threshold)
-    return LayerCalibration(
-        layer.name, scale, error_at(scale), theory, error_at(theory), threshold, threshold_error
-    )
+def _best_uniform(
+    response: Tensor, h: Tensor, activate: Callable[[Tensor], Tensor], theory: float
+) -> tuple[float, float, float]:
+    """(threshold, scale, error) of the best ĥ = r(α·response − θ) over both α and θ.
+
+    The ReLU is homogeneous: ĥ = α·r(response − θ/α). For each θ/α the best α is a least-squares fit, so
+    one search is left.
+    """
+    peak = float(response.abs().max())
+
+    def fit(cut: float) -> tuple[float, float]:
+        shape = activate(response - cut)
+        size = float(shape.square().sum())
+        scale = float((shape * h).sum()) / size if size > 0 else 0.0
+        scale = scale if scale > 0 else theory
+        return scale, relative_error(scale * shape, h)
+
+    cut = _minimize(lambda value: fit(value)[1], -peak, peak, points=161)
+    scale, error = fit(cut)
+    return scale * cut, scale, error
 
 
 def _minimize(function: Callable[[float], float], low: float, high: float, points: int = 41) -> float:

@@ -71,7 +71,8 @@ class ShadowLoss(nn.Module):
         smooth: 3×3 mean smoothing of image shadows (eq. 28).
         match_norm: give each shadow its original's norm; otherwise the Shadow's scale applies.
         labels: "given" (y), "net" (the class the net gives to x; y may be left out), or "consistency"
-            (KL from net(x) to net(x̃), in place of the criterion; y may be left out).
+            (KL from net(x) to net(x̃), in place of the criterion; y may be left out). "net" can lock a
+            fresh net into its first guesses: start it after some epochs, or prefer "consistency".
         normalize: (L + wL') / (1 + w), which keeps the step size.
         control: in place of the shadow "same" (x again), "noise" (norm-matched Gaussian noise) or
             "shuffled" (the shadow of a net with permuted weights): what a shadow has to beat.
@@ -147,7 +148,7 @@ class ShadowLoss(nn.Module):
         shadow = self.shadow
         if self._shuffled is not None:
             copy = self._shuffled.refresh()
-            shadow = Shadow(copy, signed=shadow.signed, scale=shadow.scale)
+            shadow = Shadow(copy, input_shape=shadow.input_shape, signed=shadow.signed, scale=shadow.scale)
         return shadow.from_hidden(
             x, h, self.layer, self.keep, self.generator, smooth=self.smooth, match_norm=self.match_norm
         )

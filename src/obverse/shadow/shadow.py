@@ -52,6 +52,9 @@ class Shadow:
         self._layers = {layer.name: layer for layer in trace(net)}
         self.scale = self._check_scale(scale)
 
+    def __repr__(self) -> str:
+        return f"Shadow of {type(self.net).__name__} with layers {', '.join(self.layers)}"
+
     @property
     def layers(self) -> tuple[str, ...]:
         """Names of the layers it can generate from, hidden and output, in forward order."""

@@ -24,7 +24,8 @@ class ShadowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters are those of obverse.training.Settings with the same names and meaning; the inputs are
     used as they are (scale them to about [0, 1], as pixels are). `random_state` is a whole number, a
-    numpy RandomState, or None for a new seed each time.
+    numpy RandomState, or None for a new seed each time. The fitted `net_` and its `shadow_` work in
+    float64.
     """
 
     def __init__(

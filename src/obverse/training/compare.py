@@ -40,6 +40,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "control-noise": {"weight": WEIGHTED, "control": "noise"},
     "control-shuffled": {"weight": WEIGHTED, "control": "shuffled"},
 }
+# What variants change must not be changed for all of them: "backprop" has no dropout.
+VARIED = ("dropout", "uniform_bias", "keep", "smooth", "labels", "control")
 FIGURES = {
     3: ("backprop", "dropout", "shadow+dropout"),
     5: ("backprop", "shadow"),
@@ -108,6 +110,13 @@ def compare(
 
     `on_run(variant, seed)` is called before each run and returns display callbacks for `fit`.
     """
+    for name in VARIED:
+        if getattr(base, name) != getattr(Settings(), name):
+            raise BadInput(
+                f"no {name} in the settings that all variants share",
+                got=getattr(base, name),
+                do="name variants that differ in it, or use `obverse train` for a setting of your own",
+            )
     planned = [variant_settings(base, name, weight) for name in variants]
     record = {
         "format": FORMAT,

@@ -22,7 +22,7 @@ class WriteFailed(ObverseError):
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(
             f"expected to write {path}; got: {error.strerror or error}; what was saved before is intact: "
-            "free space or permissions there, then resume the run"
+            "free space or permissions there, then try again (a run: resume it)"
         )
 
 
