@@ -69,7 +69,7 @@ def test_a_full_disk_is_a_sentence_and_the_old_file_stays(tmp_path, monkeypatch,
         write_text(path, "new")
     assert str(caught.value) == (
         f"expected to write {path}; got: No space left on device; what was saved before is intact: "
-        "free space or permissions there, then resume the run"
+        "free space or permissions there, then try again (a run: resume it)"
     )
     assert path.read_text() == "old"
     assert files_below(tmp_path) == {"kept"}

@@ -456,7 +456,7 @@ def test_a_real_full_disk_loses_nothing(jobs, tmp_path, uninterrupted):
     assert (full["code"], full["output"]) == (
         2,
         f"obverse: expected to write {target}; got: File too large; what was saved before is intact: "
-        "free space or permissions there, then resume the run\n",
+        "free space or permissions there, then try again (a run: resume it)\n",
     )
     assert files_below(path / "checkpoint") == {"latest.json", "step-000000010.safetensors"}
     assert not [name for name in files_below(path) if name.endswith(".tmp")]
