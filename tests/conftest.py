@@ -1,5 +1,6 @@
 """Settings that every test shares."""
 
+import pytest
 import torch
 from hypothesis import settings
 
@@ -7,5 +8,8 @@ from hypothesis import settings
 settings.register_profile("obverse", derandomize=True, deadline=None)
 settings.load_profile("obverse")
 
-# The tests' tensors are tiny: threads only wait for each other, badly so beside other jobs (or xdist).
-torch.set_num_threads(1)
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Tiny tensors gain nothing from threads, and bits are compared with processes that have one."""
+    torch.set_num_threads(1)  # and again for the next test: `train --resume` sets the run's own number

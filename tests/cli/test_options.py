@@ -10,7 +10,7 @@ from obverse import BadInput
 from obverse.cli.options import numbers
 from obverse.training import Settings, read_run
 from obverse.training.settings import setting_names
-from training.helpers import flags
+from training.helpers import ALL_CHANGED, flags
 
 
 @pytest.fixture
@@ -40,31 +40,7 @@ def test_no_flags_are_the_defaults(settings_given):
 
 
 def test_every_flag_reaches_its_setting(settings_given):
-    other = Settings(
-        data="mnist",
-        data_root="somewhere",
-        train_size=10,
-        validation=2,
-        hidden=(3, 2, 1),
-        dropout=0.5,
-        uniform_bias=True,
-        epochs=2,
-        batch=3,
-        rate=1e-3,
-        momentum=0.0,
-        weight=0.25,
-        layer="h1",
-        keep=0.5,
-        smooth=True,
-        match_norm=False,
-        labels="consistency",
-        normalize=True,
-        control="shuffled",
-        noise=0.125,
-        seed=9,
-        evaluate_every=4,
-        checkpoint_every=7,
-    )
+    other = ALL_CHANGED
     assert all(getattr(other, name) != getattr(Settings(), name) for name in setting_names())
     assert settings_given(*flags(other)) == other
 

@@ -33,7 +33,7 @@ def part(site: Site, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("reply", [good, without_length])
 def test_brings_the_whole_body(site: Site, part: Path, reply: object) -> None:
-    site.usual = reply  # type: ignore[assignment]
+    site.usual = reply
     download(site.base + "file", part, len(BODY))
     assert part.read_bytes() == BODY
     assert site.asked == [("/file", None)]
@@ -116,7 +116,7 @@ def test_a_refused_connection_writes_nothing(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("reply", [good, without_length])
 def test_more_than_the_limit_is_wrong_content(site: Site, part: Path, reply: object) -> None:
-    site.usual = reply  # type: ignore[assignment]
+    site.usual = reply
     with pytest.raises(WrongContent, match="5,119"):
         download(site.base + "file", part, len(BODY) - 1)
     assert not part.exists() or part.stat().st_size < len(BODY)

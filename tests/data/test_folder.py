@@ -14,7 +14,7 @@ from obverse.errors import BadInput
 
 def draw(path: Path, colour: object = 0, mode: str = "L", size: tuple[int, int] = (4, 3)) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new(mode, size, colour).save(path)  # type: ignore[arg-type]
+    Image.new(mode, size, colour).save(path)
     return path
 
 

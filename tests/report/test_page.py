@@ -208,7 +208,7 @@ def test_run_evaluated_before_training_only(single: Path) -> None:
     ],
     ids=["empty", "no JSON", "other format", "a list"],
 )
-def test_bad_directory_is_a_sentence(tmp_path: Path, prepare, sentence: str) -> None:  # type: ignore[no-untyped-def]
+def test_bad_directory_is_a_sentence(tmp_path: Path, prepare, sentence: str) -> None:
     prepare(tmp_path)
     with pytest.raises(BadInput, match=sentence):
         build(tmp_path)
@@ -237,7 +237,7 @@ def test_metrics_that_are_none_are_refused(single: Path, record: dict[str, objec
         build(single)
 
 
-def test_flat_data_make_a_page_without_pictures(tmp_path: Path, train_on) -> None:  # type: ignore[no-untyped-def]
+def test_flat_data_make_a_page_without_pictures(tmp_path: Path, train_on) -> None:
     random = np.random.default_rng(0)
     np.savez(tmp_path / "flat.npz", x=random.random((60, 5), dtype=np.float32), y=np.arange(60) % 3)
     text = text_of(build(train_on(tmp_path / "flat.npz")))
@@ -245,7 +245,7 @@ def test_flat_data_make_a_page_without_pictures(tmp_path: Path, train_on) -> Non
     assert "No pictures: expected images with 1 or 3 channels" in text
 
 
-def test_held_out_points_are_not_called_a_test(tmp_path: Path, train_on) -> None:  # type: ignore[no-untyped-def]
+def test_held_out_points_are_not_called_a_test(tmp_path: Path, train_on) -> None:
     random = np.random.default_rng(0)
     np.savez(tmp_path / "flat.npz", x=random.random((60, 5), dtype=np.float32), y=np.arange(60) % 3)
     text = text_of(build(train_on(tmp_path / "flat.npz", validation=10)))

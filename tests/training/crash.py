@@ -69,7 +69,7 @@ def arm(operation: str, number: int) -> Callable[[], int]:
             die()
         return write_bytes(self, content)
 
-    Path.write_bytes = half  # type: ignore[method-assign]
+    Path.write_bytes = half
     Path.write_text = lambda self, text, encoding=None, **_: half(self, text.encode(encoding))  # type: ignore
     return lambda: calls
 

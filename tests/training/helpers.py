@@ -19,6 +19,32 @@ from obverse.training import ClassifierTask, RunRecord, Settings, create_run, fi
 # One thread, as in this process: the bits of a sum depend on the number of threads.
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 CRASH = Path(__file__).with_name("crash.py")
+# Settings none of which is the default.
+ALL_CHANGED = Settings(
+    data="mnist",
+    data_root="somewhere",
+    train_size=10,
+    validation=2,
+    hidden=(3, 2, 1),
+    dropout=0.5,
+    uniform_bias=True,
+    epochs=2,
+    batch=3,
+    rate=1e-3,
+    momentum=0.0,
+    weight=0.25,
+    layer="h1",
+    keep=0.5,
+    smooth=True,
+    match_norm=False,
+    labels="consistency",
+    normalize=True,
+    control="shuffled",
+    noise=0.125,
+    seed=9,
+    evaluate_every=4,
+    checkpoint_every=7,
+)
 
 
 def obverse(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:

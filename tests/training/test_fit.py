@@ -532,7 +532,7 @@ def cut_off(path: Path, settings: Settings = SETTINGS) -> None:
         crash(epoch * task.steps_per_epoch + index)
         return step(epoch, index)
 
-    task.step = crashing  # type: ignore[method-assign]
+    task.step = crashing
     with pytest.raises(RuntimeError, match="crash"):
         fit(task, settings.epochs, run=path, checkpoint_every=2)
 

@@ -13,6 +13,8 @@ from obverse import BadInput
 from obverse.training import Settings
 from obverse.training.settings import read_toml, setting_names
 
+from .helpers import ALL_CHANGED
+
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 anything = st.recursive(
     scalars,
@@ -37,31 +39,7 @@ def test_a_mapping_gives_settings_that_survive_json_or_is_refused(values):
 
 
 def test_every_setting_survives_json():
-    settings = Settings(
-        data="mnist",
-        data_root="/somewhere",
-        train_size=10,
-        validation=2,
-        hidden=(3,),
-        dropout=0.5,
-        uniform_bias=True,
-        epochs=2,
-        batch=3,
-        rate=0.1,
-        momentum=0.0,
-        weight=0.25,
-        layer="h1",
-        keep=0.5,
-        smooth=True,
-        match_norm=False,
-        labels="consistency",
-        normalize=True,
-        control="shuffled",
-        noise=0.1,
-        seed=9,
-        evaluate_every=4,
-        checkpoint_every=7,
-    )
+    settings = ALL_CHANGED
     assert all(getattr(settings, name) != getattr(Settings(), name) for name in setting_names())
     assert Settings.from_mapping(json.loads(json.dumps(settings.to_dict())), "a test") == settings
 
