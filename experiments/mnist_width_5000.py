@@ -5,7 +5,8 @@
 784-5000-5000-10, all 60,000 points, batch 100, no dropout, norm-matched shadows from h̃2. Rates 4^a·0.001
 (a = −2…2) and weights 2^b (b = −3…3) as in the paper, chosen on 10,000 held-out points; the paper trains
 each candidate to the end, here each gets TUNING_STEPS steps and the weight is searched at the best rate
-only. Then 3 seeds of each arm on everything. Resumable; results in experiments/results.
+only. Then 3 seeds of each arm on everything, and of a control: plain backpropagation with SHADOW's step
+size, rate·(1 + weight). Resumable; results in experiments/results.
 """
 
 from __future__ import annotations
@@ -89,6 +90,8 @@ def main() -> None:
     data = load("mnist", arguments.data_root)
     steps = round(arguments.epochs * 600)
     arms = {arm: tuned(data, arm) for arm in ("backprop", "SHADOW")}
+    step = arms["SHADOW"].rate * (1 + arms["SHADOW"].weight)
+    arms["control: SHADOW's step"] = replace(arms["backprop"], rate=step)
     curves = FOLDER / "curves.jsonl"
     for seed in SEEDS:
         for arm, settings in arms.items():
