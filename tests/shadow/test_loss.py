@@ -381,3 +381,13 @@ def test_the_shuffled_control_knows_the_image_shape():
     net = nn.Sequential(nn.Linear(64, 10), nn.ReLU(), nn.Linear(10, 3))
     loss = ShadowLoss(Shadow(net, input_shape=(1, 8, 8)), smooth=True, control="shuffled")
     assert loss(torch.rand(5, 64), torch.zeros(5, dtype=torch.long)).isfinite()
+
+
+def test_negative_inputs_are_told_once_unless_the_shadow_is_signed():
+    net = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
+    x, y = torch.randn(8, 6), torch.zeros(8, dtype=torch.long)
+    loss = ShadowLoss(net)
+    with pytest.warns(UserWarning, match="expected inputs ≥ 0"):
+        loss(x, y)
+    loss(x, y)  # warnings are errors here: a second one would fail
+    ShadowLoss(Shadow(net, signed=True))(x, y)

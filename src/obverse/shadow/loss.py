@@ -5,6 +5,7 @@ Not an optimizer and not a training loop: three lines in anyone's own.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from math import inf
 from typing import Literal, get_args
@@ -118,6 +119,7 @@ class ShadowLoss(nn.Module):
         self.noise = noise
         self.generator = generator
         self._shuffled = Shuffled(self.shadow.net) if control == "shuffled" else None
+        self._first_batch = True
 
     def extra_repr(self) -> str:
         return f"weight={self.weight}, layer={self.layer!r}, labels={self.labels!r}"
@@ -130,6 +132,9 @@ class ShadowLoss(nn.Module):
             )
         if self.weight == 0 and y is not None:
             return self.criterion(self.shadow.net(x), y)
+        if self._first_batch:  # looking at every batch would cost more than it tells
+            self._first_batch = False
+            self._warn_if_signed(x)
         logits, h = self._forward_with_hidden(x)
         shadow_logits = _second_pass(self.shadow.net, self.twin(x, h))
         shadow = self._shadow_part(shadow_logits, logits.detach(), y)
@@ -152,6 +157,14 @@ class ShadowLoss(nn.Module):
         return shadow.from_hidden(
             x, h, self.layer, self.keep, self.generator, smooth=self.smooth, match_norm=self.match_norm
         )
+
+    def _warn_if_signed(self, x: Tensor) -> None:
+        if self.control is None and not self.shadow.signed and bool((x < 0).any()):
+            warnings.warn(
+                "expected inputs ≥ 0, as the shadow of a ReLU net is; got negative ones; "
+                "use ShadowLoss(Shadow(net, signed=True), …) for standardized data",
+                stacklevel=3,
+            )
 
     def _shadow_part(self, shadow_logits: Tensor, logits: Tensor, y: Tensor | None) -> Tensor:
         if self.labels == "consistency":
