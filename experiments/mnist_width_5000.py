@@ -68,11 +68,13 @@ def tuned(data: Dataset, arm: str) -> Settings:
 
     def error(settings: Settings) -> float:
         key = (arm, settings.rate, settings.weight)
-        found = {(r["arm"], r["rate"], r["weight"]): r["test_error"] for r in read(file) if r["last"]}
-        if key not in found:
+
+        def done() -> dict[tuple[str, float, float], float]:
+            return {(r["arm"], r["rate"], r["weight"]): r["test_error"] for r in read(file) if r["last"]}
+
+        if key not in done():
             train(replace(settings, validation=10_000), data, TUNING_STEPS, file, arm, every=TUNING_STEPS + 1)
-            found = {(r["arm"], r["rate"], r["weight"]): r["test_error"] for r in read(file) if r["last"]}
-        return found.get(key, 1.0)
+        return done().get(key, 1.0)
 
     base = BASE if arm == "backprop" else replace(BASE, weight=1.0)
     best = min((replace(base, rate=rate) for rate in RATES), key=error)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from obverse.data import Dataset, load
-from obverse.training import ClassifierTask, Diverged, Settings, fit
+from obverse.training import ClassifierTask, Diverged, Settings, fit_classifier
 
 RESULTS = Path(__file__).parent / "results"
 Key = str
@@ -35,7 +35,7 @@ def run_trial(settings: Settings) -> dict[str, Any]:
         _data[place] = load(*place)
     record: dict[str, Any] = {"settings": replace(settings, data_root=None).to_dict()}
     try:
-        final = fit(ClassifierTask(settings, _data[place]), settings.epochs, seed=settings.seed)[-1]
+        final = fit_classifier(ClassifierTask(settings, _data[place]))[-1]
     except Diverged:
         classes = len(_data[place].classes)
         return record | {"diverged": True, "test_error": 1 - 1 / classes}

@@ -68,7 +68,7 @@ def test_resume_finishes_what_was_cut_off_and_refuses_other_flags(obverse, words
         raise Interrupted(1, 2, tmp_path / "run" / "runs" / "backprop" / "seed-0")
 
     # By way of sys.modules: obverse.training.compare is also the name of the function.
-    monkeypatch.setattr(sys.modules["obverse.training.compare"], "fit", stop)
+    monkeypatch.setattr(sys.modules["obverse.training.compare"], "fit_classifier", stop)
     done = obverse(*words, "--seeds", "2", "--figure", "5")
     assert done.code == 130
     assert done.err.splitlines()[0] == f"resume with: obverse compare --resume {tmp_path / 'run'}"

@@ -180,7 +180,7 @@ def test_a_bug_is_called_one_and_exits_with_1(obverse, small, monkeypatch):
     def broken(*args: object, **keywords: object) -> None:
         raise RuntimeError("something we did not think of")
 
-    monkeypatch.setattr("obverse.cli.train.fit", broken)
+    monkeypatch.setattr("obverse.cli.train.fit_classifier", broken)
     done = obverse("train", *small)
     assert done.code == 1
     assert done.err == (
@@ -202,7 +202,7 @@ def test_ctrl_c_anywhere_exits_with_130(obverse, small, monkeypatch):
     def stopped(*args: object, **keywords: object) -> None:
         raise Interrupted(3, 9, None)
 
-    monkeypatch.setattr("obverse.cli.train.fit", stopped)
+    monkeypatch.setattr("obverse.cli.train.fit_classifier", stopped)
     done = obverse("train", *small)
     assert done.code == 130
     assert done.err.startswith("resume with: obverse train --resume ")

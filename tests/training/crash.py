@@ -70,7 +70,7 @@ def arm(operation: str, number: int) -> Callable[[], int]:
         return write_bytes(self, content)
 
     Path.write_bytes = half
-    Path.write_text = lambda self, text, encoding=None, **_: half(self, text.encode(encoding))  # type: ignore
+    Path.write_text = lambda self, text, encoding=None, **_: half(self, text.encode(encoding))
     return lambda: calls
 
 

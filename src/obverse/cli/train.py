@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import BadInput, require
-from ..training import ClassifierTask, Interrupted, Settings, create_run, fit, read_run
+from ..training import ClassifierTask, Interrupted, Settings, create_run, fit_classifier, read_run
 from .options import with_settings
 from .progress import training_progress
 
@@ -54,22 +54,14 @@ def train(
             typer.echo(f"{path} is finished already: {describe(run.final)}")
             return
         use_threads(run.environment.get("threads"))
-        settings, task = run.settings, ClassifierTask(run.settings)
+        task = ClassifierTask(run.settings)
     try:
         with training_progress() as follow, ExitStack() as stack:
             display = follow(path.name or str(path))
             if tensorboard:
                 log = stack.enter_context(_tensorboard(path))
                 display["on_record"] = _both(display.get("on_record"), log)
-            records = fit(
-                task,
-                settings.epochs,
-                seed=settings.seed,
-                run=path,
-                evaluate_every=settings.evaluate_every,
-                checkpoint_every=settings.checkpoint_every,
-                **display,
-            )
+            records = fit_classifier(task, path, **display)
     except Interrupted:
         typer.echo(f"resume with: obverse train --resume {path}", err=True)
         raise

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 from torch.distributions.utils import lazy_property
 
-from .reversal import theory_scale
+from .reversal import theory_scale, weight_energy
 
 
 class _Positive(constraints.Constraint):
@@ -90,7 +90,7 @@ class ShadowLayer(Distribution):
             )
         keep = torch.as_tensor(keep, dtype=h.dtype, device=h.device)
         if scale is None:
-            scale = theory_scale(weight.detach().square().mean() * weight.shape[1]) / keep
+            scale = theory_scale(weight_energy(weight)) / keep
         scale = torch.as_tensor(scale, dtype=h.dtype, device=h.device)
         batch_shape = torch.broadcast_shapes(h.shape[:-1], keep.shape, scale.shape)
         self.weight = weight

@@ -28,6 +28,13 @@ def theory_scale(energy: Tensor | float, keep: float = 1.0) -> Tensor | float:
     return 2.0 / (keep * energy)
 
 
+def weight_energy(weight: Tensor) -> Tensor:
+    """n s² of a weight of shape out × in: the mean squared norm of its rows."""
+    # The norm needs no temporary of the weight's size; squaring the entries would.
+    size: Tensor = torch.linalg.vector_norm(weight.detach())
+    return size.square() / weight.shape[0]
+
+
 def check_keep(keep: float) -> float:
     if not 0 < keep <= 1:
         raise BadInput("keep in (0, 1]", got=keep, do="use keep=1.0 for no sampling")
@@ -121,9 +128,7 @@ def _linear_adjoint(module: nn.Module, h: Tensor, input_shape: Shape | None) -> 
 
 def _linear_energy(module: nn.Module) -> Tensor:
     assert isinstance(module, nn.Linear)
-    # The norm needs no temporary of the weight's size; squaring the entries would.
-    size: Tensor = torch.linalg.vector_norm(module.weight.detach())
-    return size.square() / module.out_features
+    return weight_energy(module.weight)
 
 
 def _relu(module: nn.Module, x: Tensor) -> Tensor:

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..data import Dataset
 from ..shadow.controls import Control
 from ..shadow.loss import Labels
-from .classify import ClassifierTask
-from .fit import fit
+from .classify import ClassifierTask, fit_classifier
 from .settings import Settings
 
 
@@ -79,7 +78,7 @@ class ShadowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # There is no test set here: `fit` evaluates on nothing that matters.
         data = Dataset("X", x, labels, x[:1], labels[:1], tuple(map(str, self.classes_)))
         task = ClassifierTask(settings, data)
-        records = fit(task, self.epochs, seed=seed, evaluate_every=settings.evaluate_every)
+        records = fit_classifier(task)
         self.net_ = task.net.eval().double()  # so that a point's answer does not depend on its batch
         self.shadow_ = task.shadow
         self.loss_curve_ = [record["train_loss"] for record in records[1:]]

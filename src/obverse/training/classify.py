@@ -15,6 +15,7 @@ from ..errors import BadInput
 from ..nets import relu_mlp
 from ..shadow import Shadow, ShadowLoss, recovery
 from .checkpoint import parse_tensors
+from .fit import fit
 from .seeds import BATCHES, EVALUATION, INITIAL, SPLIT, derive_generator
 from .settings import Settings
 
@@ -184,6 +185,20 @@ class ClassifierTask:
                 digest.update(tensor.contiguous().numpy().data)
             self._digest = torch.tensor(list(digest.digest()), dtype=torch.uint8)
         return self._digest
+
+
+def fit_classifier(task: ClassifierTask, run: Path | None = None, **display: Any) -> list[dict[str, Any]]:
+    """`fit` with what the task's own settings say; `display` are its callbacks."""
+    settings = task.settings
+    return fit(
+        task,
+        settings.epochs,
+        seed=settings.seed,
+        run=run,
+        evaluate_every=settings.evaluate_every,
+        checkpoint_every=settings.checkpoint_every,
+        **display,
+    )
 
 
 def load_weights(net: nn.Module, tensors: Mapping[str, Tensor], source: str) -> None:

@@ -14,9 +14,8 @@ from typing import Any
 
 from ..data import Dataset, load
 from ..errors import BadInput
-from .classify import ClassifierTask
+from .classify import ClassifierTask, fit_classifier
 from .files import explained, read_json, write_json
-from .fit import fit
 from .rundir import RunRecord, create_run, read_run
 from .settings import Settings
 
@@ -117,7 +116,7 @@ def compare(
                 got=getattr(base, name),
                 do="name variants that differ in it, or use `obverse train` for a setting of your own",
             )
-    planned = [variant_settings(base, name, weight) for name in variants]
+    planned = {name: variant_settings(base, name, weight) for name in variants}
     record = {
         "format": FORMAT,
         "base": base.to_dict(),
@@ -135,14 +134,14 @@ def compare(
     data: Dataset | None = None
     if not place.exists():
         data = load(base.data, base.data_root)
-        for settings in planned:
+        for settings in planned.values():
             ClassifierTask(settings, data)  # refuses what is wrong before anything is written
     with explained(out):
         out.mkdir(parents=True, exist_ok=True)
     write_json(place, record)
     for seed in seeds:
         for name in variants:
-            settings = replace(variant_settings(base, name, weight), seed=seed)
+            settings = replace(planned[name], seed=seed)
             path = run_path(out, name, seed)
             if not (path / "config.json").exists():
                 create_run(path, settings)
@@ -156,15 +155,7 @@ def compare(
             if run.finished:
                 continue
             data = load(base.data, base.data_root) if data is None else data
-            fit(
-                ClassifierTask(settings, data),
-                settings.epochs,
-                seed=seed,
-                run=path,
-                evaluate_every=settings.evaluate_every,
-                checkpoint_every=settings.checkpoint_every,
-                **(on_run(name, seed) if on_run else {}),
-            )
+            fit_classifier(ClassifierTask(settings, data), path, **(on_run(name, seed) if on_run else {}))
     return summarize(read_comparison(out))
 
 
