@@ -7,7 +7,11 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 
-.PHONY: help demo test test-all lint docs bench clean
+# WeightWatcher is what the audit is timed against, not something obverse needs: an environment of its own.
+WATCHER := .venv-weightwatcher
+WATCHER_PIP := $(WATCHER)/bin/python -m pip --disable-pip-version-check
+
+.PHONY: help demo test test-all lint docs bench bench-weightwatcher clean
 
 help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
@@ -15,6 +19,7 @@ help:
 	@echo "make test-all  the slow tests too"
 	@echo "make docs      rebuild the tables and figures of the docs from experiments/results"
 	@echo "make bench     speed as ratios; results in benchmarks/results"
+	@echo "make bench-weightwatcher  the audit timed beside WeightWatcher, in $(WATCHER)"
 	@echo "make clean     remove what these commands made"
 
 $(VENV)/made:
@@ -22,12 +27,20 @@ $(VENV)/made:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-# torch first, by its exact version: any other package would be free to choose a build of it.
+# torch first, by its exact version: any other package would be free to choose a build of it. $(1) is a pip.
+define install_torch
+@$(1) install --quiet --retries 1 --extra-index-url $(TORCH_INDEX) --constraint constraints.txt torch 2>&1 | grep -v '^WARNING' || true
+$(call refuse_cuda,$(1))
+endef
+
+define refuse_cuda
+@! $(1) list 2>/dev/null | grep -i '^nvidia' || { echo "expected the CPU build of torch; got CUDA packages; set TORCH_INDEX to an index of CPU builds"; exit 1; }
+endef
+
 $(VENV)/torch: $(VENV)/made constraints.txt
 	@echo "installing torch and obverse into $(VENV) (a few minutes the first time)"
-	@$(PIP) install --quiet --retries 1 --extra-index-url $(TORCH_INDEX) --constraint constraints.txt torch 2>&1 | grep -v '^WARNING' || true
+	$(call install_torch,$(PIP))
 	@$(BIN)/python -c 'import torch; print("torch", torch.__version__)'
-	@! $(PIP) list 2>/dev/null | grep -i '^nvidia' || { echo "expected the CPU build of torch; got CUDA packages; set TORCH_INDEX to an index of CPU builds"; exit 1; }
 	@touch $@
 
 $(VENV)/installed: $(VENV)/torch pyproject.toml constraints.txt
@@ -57,9 +70,24 @@ test-all: lint
 
 docs: $(VENV)/installed
 	$(BIN)/python experiments/make_results.py
+	$(BIN)/python experiments/make_audit_tables.py
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/run_all.py
 
+# obverse without its dependencies: torch and WeightWatcher bring the few of them that an audit needs.
+$(WATCHER)/installed: constraints.txt pyproject.toml
+	@echo "installing torch, WeightWatcher and obverse into $(WATCHER) (a few minutes the first time)"
+	@$(PYTHON) -m venv $(WATCHER)
+	$(call install_torch,$(WATCHER_PIP))
+	@$(WATCHER_PIP) install --quiet --constraint constraints.txt weightwatcher==0.7.7
+	@$(WATCHER_PIP) install --quiet --constraint constraints.txt --no-deps --editable .
+	$(call refuse_cuda,$(WATCHER_PIP))
+	@$(WATCHER)/bin/python -c 'import torch; print("torch", torch.__version__)'
+	@touch $@
+
+bench-weightwatcher: $(WATCHER)/installed
+	$(WATCHER)/bin/python benchmarks/weightwatcher_time.py
+
 clean:
-	rm -rf $(VENV) demo .screenshots .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(WATCHER) demo .screenshots .mypy_cache .ruff_cache .pytest_cache

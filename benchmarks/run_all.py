@@ -12,7 +12,15 @@ import sys
 
 from measure import RESULTS, Outcome
 
-SCRIPTS = ("shadow_step", "shadow_of", "saved_activations", "import_time")
+# Each script and the results it writes. WeightWatcher has a command of its own: make bench-weightwatcher.
+SCRIPTS = {
+    "shadow_step": ("shadow_step",),
+    "shadow_of": ("shadow_of",),
+    "saved_activations": ("saved_activations",),
+    "import_time": ("import_time",),
+    "audit_time": ("audit_time_mlp", "audit_time_pair"),
+    "audit_memory": ("audit_memory",),
+}
 
 
 def main() -> int:
@@ -21,13 +29,15 @@ def main() -> int:
     arguments = parser.parse_args()
     options = [] if arguments.repetitions is None else ["--repetitions", str(arguments.repetitions)]
     outcomes = []
-    for name in SCRIPTS:
-        print(f"{name} …", file=sys.stderr)
-        script = RESULTS.parent / f"{name}.py"
-        subprocess.run([sys.executable, script, *options], check=True, stdout=subprocess.DEVNULL)
-        content = json.loads((RESULTS / f"{name}.json").read_text())
-        machine, _ = content.pop("machine"), content.pop("holds")
-        outcomes.append(Outcome(**content))
+    for script, results in SCRIPTS.items():
+        print(f"{script} …", file=sys.stderr)
+        command = [sys.executable, RESULTS.parent / f"{script}.py", *options]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        contents = [json.loads((RESULTS / f"{name}.json").read_text()) for name in results]
+        machine, *_ = [content.pop("machine") for content in contents]  # before the script loaded it itself
+        for content in contents:
+            del content["holds"]
+            outcomes.append(Outcome(**content))
         if machine["load_before"] > 0.5 * machine["cores"]:
             print(f"  load {machine['load_before']} before it: not a quiet machine", file=sys.stderr)
     print(", ".join(f"{key} {value}" for key, value in machine.items() if key != "load_before"))

@@ -172,7 +172,11 @@ shadow the same label. Mean ± standard error. {edge}
 
 {differences}
 """
-    place = DOCS.parent / "README.md"
+    put_between_marks(DOCS.parent / "README.md", text)
+
+
+def put_between_marks(place: Path, text: str) -> None:
+    """Replace what stands between the two marks of a page; the rest of it is written by hand."""
     before, _, rest = place.read_text(encoding="utf-8").partition("<!-- results -->\n")
     _, _, after = rest.partition("<!-- end of results -->\n")
     marked = f"<!-- results -->\n{text}<!-- end of results -->\n"

@@ -11,10 +11,13 @@ from .errors import BadInput, MissingExtra, ObverseError
 from .shadow import Shadow, ShadowLayer, ShadowLoss
 
 if TYPE_CHECKING:
+    from .randomlike.audit import audit
+    from .randomlike.results import Audit
     from .training.classifier import ShadowClassifier
 
 __version__ = "0.1.0.dev0"
 __all__ = [
+    "Audit",
     "BadInput",
     "MissingExtra",
     "ObverseError",
@@ -22,14 +25,19 @@ __all__ = [
     "ShadowClassifier",
     "ShadowLayer",
     "ShadowLoss",
+    "audit",
 ]
 
-_LATER = {"ShadowClassifier": "obverse.training.classifier"}  # scikit-learn
+_LATER = {
+    "Audit": "obverse.randomlike.results",
+    "ShadowClassifier": "obverse.training.classifier",  # scikit-learn
+    "audit": "obverse.randomlike.audit",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
-    if name in ("data", "nets", "shadow", "training", "report"):
+    if name in ("data", "nets", "shadow", "randomlike", "training", "report"):
         return import_module(f"obverse.{name}")
     raise AttributeError(f"module 'obverse' has no attribute {name!r}")

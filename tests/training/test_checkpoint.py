@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from obverse import BadInput
+from obverse.files import WriteFailed
 from obverse.training.checkpoint import load_checkpoint, save_checkpoint
-from obverse.training.files import WriteFailed
 
 from .helpers import CRASH, ENVIRONMENT, files_below
 

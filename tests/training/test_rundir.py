@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from obverse import BadInput
+from obverse.files import WriteFailed
 from obverse.training import RunRecord, Settings, create_run, read_run
-from obverse.training.files import WriteFailed
 from obverse.training.rundir import RunLocked, append_metrics, keep_metrics, locked, read_metrics
 
 from .helpers import ENVIRONMENT, files_below

@@ -1,6 +1,7 @@
 """The command `obverse`: gathers the commands and turns errors into one sentence and an exit code.
 
-Exit codes: 0 done; 2 something to put right (the sentence says what); 1 a bug; 130 stopped by Ctrl-C.
+Exit codes: 0 done; 2 something to put right (the sentence says what); 3 found what `audit --fail-on` names;
+1 a bug; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import typer
 from .. import __version__
 from ..errors import ObverseError
 from ..training.fit import Interrupted
+from .audit import audit
 from .compare import compare
 from .report import report
 from .sample import sample
@@ -26,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (train, compare, sample, report):
+for command in (train, compare, sample, audit, report):
     app.command()(command)
 
 

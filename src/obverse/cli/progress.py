@@ -9,6 +9,10 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ..randomlike.tables import printable
+from .grid import shorten
+
+LONGEST = 40  # letters of a name beside a bar
 OnRun = Callable[..., dict[str, Any]]
 
 
@@ -45,3 +49,27 @@ def training_progress() -> Iterator[OnRun]:
             return {"on_step": on_step, "on_record": on_record}
 
         yield follow
+
+
+@contextmanager
+def layer_progress(title: str) -> Iterator[Callable[[int, int, str], None] | None]:
+    """Yields what an audit calls before each layer: one bar, with the layer at work and the time to go."""
+    console = Console(stderr=True)
+    if not console.file.isatty():
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+        TextColumn("{task.fields[layer]}", markup=False),
+    )
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task(shorten(printable(title), LONGEST), total=None, layer="")
+
+        def on_layer(done: int, total: int, name: str) -> None:
+            layer = shorten(printable(name), LONGEST)
+            progress.update(bar, completed=done, total=total, layer=layer, refresh=True)
+
+        yield on_layer

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
+from ..files import sync_folder
 from .download import WrongContent
 from .sources import Download, File
 
@@ -98,8 +99,4 @@ def _rename(names: dict[Path, Path]) -> None:
     # So that the new names outlive a power cut too; not every system opens folders.
     for folder in {target.parent for target in names.values()}:
         with suppress(OSError):
-            handle = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            sync_folder(folder)

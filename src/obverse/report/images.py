@@ -17,9 +17,9 @@ from torch import Tensor
 
 from ..data import Dataset, load
 from ..errors import BadInput
+from ..files import explained, replace_atomically
 from ..shadow import Shadow
 from ..training import ClassifierTask, RunRecord, Settings, load_trained, read_comparison, read_run
-from ..training.files import explained, replace_atomically
 
 if TYPE_CHECKING:
     from PIL.Image import Image

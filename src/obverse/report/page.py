@@ -1,4 +1,4 @@
-"""One self-contained HTML page from a run or a comparison. Not for computing results.
+"""One self-contained HTML page from a run, a comparison or an audit. Not for computing results.
 
 Everything that comes from a directory is untrusted text: it goes through the template's escaping, and
 only the SVG that `figures` draws is put in as it is.
@@ -7,25 +7,28 @@ only the SVG that `figures` draws is put in as it is.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..data import Dataset, load
 from ..errors import BadInput, ObverseError
+from ..files import write_text
+from ..randomlike.reading import NAME as AUDIT
+from ..randomlike.reading import read_audit
 from ..training.compare import Row
-from ..training.files import write_text
 from . import palette, words
+from .audit_page import render_audit
 from .figures import figures
 from .images import COLUMNS, SCALING, ZERO, check_images, choose_run, shadow_pictures, triple_png
-from .results import Results, read_results
+from .results import Results, is_results, read_results
+from .template import environment, plain, spell
 
+AGAINST = "against.json"
 MAX_CLASSES = 12
 MAX_PER_CLASS = 4
 LONGEST = 64  # pixels a side; more would not be seen at the size of the page
 IMAGE_BYTES = 450_000  # of raw pixels; noise does not compress, and the page should stay below 1 MB
-LONGEST_TEXT = 200
 
 
 @dataclass(frozen=True)
@@ -39,54 +42,64 @@ class Gallery:
 
 
 def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -> Path:
-    """Write the page of a run or comparison directory: `report.html` in it, or `out`.
+    """Write the page of a run or comparison directory, `report.html` in it, or of an audit, `audit.html`.
 
-    `data` saves loading the data set for the pictures again; where it cannot be loaded, the page says so.
+    An audit is its audit.json, or a directory that holds one and no run; an against.json beside it is the
+    audit that it is compared with. `out` is another place. `data` saves loading the data set for the
+    pictures of a run again; where it cannot be loaded, the page says so.
     """
     path = Path(path)
+    if path.is_file() or ((path / AUDIT).is_file() and not is_results(path)):
+        folder = path if path.is_dir() else path.parent
+        audit, against = read_audit(path), folder / AGAINST
+        other = read_audit(against) if against.is_file() else None
+        target = _target(out, folder / "audit.html")
+        write_text(target, render_audit(audit, other))
+        return target
     results = read_results(path)
-    target = path / "report.html" if out is None else Path(out)
+    target = _target(out, path / "report.html")
+    write_text(target, render(results, gallery(path, data)))
+    return target
+
+
+def _target(out: Path | None, usual: Path) -> Path:
+    target = usual if out is None else Path(out)
     if target.is_dir():
-        target = target / "report.html"
+        target = target / usual.name
     if not target.parent.is_dir():
         raise BadInput(f"a directory for {target}", got=f"no {target.parent}", do="make it first")
-    write_text(target, render(results, gallery(path, data)))
     return target
 
 
 def render(results: Results, pictures: Gallery) -> str:
     """The page as text."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     from .. import __version__
 
-    environment = Environment(
-        loader=PackageLoader("obverse.report", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     names = list(results.plan)
-    return environment.get_template("page.html.j2").render(
-        results=results,
-        title=words.title(results),
-        summary=words.summary(results),
-        missing=words.missing(results),
-        headings=headings(results),
-        rows=[cells(row) for row in results.table.rows],
-        figures=[
-            (shown, [(panel, Markup(panel.svg)) for panel in shown.panels]) for shown in figures(results)
-        ],
-        swatches={name: Markup(palette.swatch(index)) for index, name in enumerate(names)},
-        gallery=pictures,
-        columns=COLUMNS,
-        scaling=SCALING,
-        settings=settings_table(results),
-        environment=environment_table(results),
-        palette=palette,
-        version=__version__,
+    return (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            results=results,
+            title=words.title(results),
+            summary=words.summary(results),
+            missing=words.missing(results),
+            headings=headings(results),
+            rows=[cells(row) for row in results.table.rows],
+            figures=[
+                (shown, [(panel, Markup(panel.svg)) for panel in shown.panels]) for shown in figures(results)
+            ],
+            swatches={name: Markup(palette.swatch(index)) for index, name in enumerate(names)},
+            gallery=pictures,
+            columns=COLUMNS,
+            scaling=SCALING,
+            settings=settings_table(results),
+            environment=environment_table(results),
+            palette=palette,
+            version=__version__,
+        )
     )
 
 
@@ -185,24 +198,3 @@ def environment_table(results: Results) -> list[tuple[str, str]]:
                 if text not in texts:
                     texts.append(text)
     return [(key, ", ".join(texts)) for key, texts in seen.items()]
-
-
-def spell(value: Any) -> str:
-    """A JSON value as a person would write it."""
-    if value is None:
-        return "—"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {item}" for key, item in value.items())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(str(item) for item in value)
-    return str(value)
-
-
-def plain(text: str) -> str:
-    """Text of any origin on one line and of bounded length; escaping is the template's."""
-    text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"

@@ -51,6 +51,11 @@ class Results:
         return "validation error" if self.settings.validation else "test error"
 
 
+def is_results(path: Path) -> bool:
+    """Is this a run directory or a comparison directory, sound or not?"""
+    return (path / "comparison.json").is_file() or (path / "config.json").is_file()
+
+
 def read_results(path: Path) -> Results:
     """The results of a run directory or a comparison directory."""
     if (path / "comparison.json").is_file():
@@ -59,7 +64,7 @@ def read_results(path: Path) -> Results:
         return _single(path)
     got = "no config.json or comparison.json there" if path.is_dir() else "no such directory"
     raise BadInput(
-        f"{path} to be a directory made by `obverse train` or `obverse compare`",
+        f"{path} to be a directory made by `obverse train`, `obverse compare` or `obverse audit`",
         got=got,
         do="check the path, or make one with: obverse train",
     )

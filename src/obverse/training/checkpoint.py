@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import BadInput
-from .files import TEMPORARY, explained, read_json, replace_atomically, write_json
+from ..files import TEMPORARY, explained, read_json, replace_atomically, write_json
 
 FORMAT = 1
 POINTER = "latest.json"

@@ -14,8 +14,8 @@ from typing import Any
 
 from ..data import Dataset, load
 from ..errors import BadInput
+from ..files import explained, read_json, write_json
 from .classify import ClassifierTask, fit_classifier
-from .files import explained, read_json, write_json
 from .rundir import RunRecord, create_run, read_run
 from .settings import Settings
 

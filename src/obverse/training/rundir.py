@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput, ObverseError
-from .files import explained, parse_json, read_json, write_json, write_text
+from ..files import explained, parse_json, read_json, write_json, write_text
 from .settings import Settings
 
 FORMAT = 1

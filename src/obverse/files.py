@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput, ObverseError
+from .errors import BadInput, ObverseError
 
 TEMPORARY = ".tmp"
 MAX_JSON = 64 * 2**20

@@ -14,11 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import obverse
-from obverse import BadInput
-from obverse.training import files
-from obverse.training.files import WriteFailed, read_json, replace_atomically, write_json, write_text
-
-from .helpers import files_below
+from obverse import BadInput, files
+from obverse.files import WriteFailed, read_json, replace_atomically, write_json, write_text
+from training.helpers import files_below
 
 
 def full_disk(*args: object, **keywords: object) -> None:

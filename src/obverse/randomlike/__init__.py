@@ -1,0 +1,12 @@
+"""The random-like nets hypothesis, tested layer by layer on anybody's weights.
+
+Reading weights (modules, state dicts, files), the entries and offsets, the spectrum against the
+Marchenko–Pastur law, what correlates, how well the layer inverts its own shadow, and a verdict in words.
+"""
+
+from .audit import audit
+from .results import Audit, LayerAudit, Number
+from .thresholds import Thresholds
+from .weights import Weight, weights_of
+
+__all__ = ["Audit", "LayerAudit", "Number", "Thresholds", "Weight", "audit", "weights_of"]

@@ -1,0 +1,55 @@
+"""What a layer is compared with: its own entries in random order, and fresh normal ones. Not for judging."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+_BLOCK = 2**17  # entries that are permuted together: with their order they fit the cache
+
+
+@torch.no_grad()
+def shuffled(matrix: Tensor, generator: torch.Generator) -> Tensor:
+    """The same entries in random order.
+
+    One permutation of everything waits for memory at each entry. Instead: the rows in random order and the
+    entries permuted within blocks of rows, then within blocks of columns, each block small enough for the
+    cache. An entry can get anywhere, and where it gets tells nothing of where its neighbours are; a matrix
+    of one block (2¹⁷ entries) has every order with the same chance. On larger ones each block of rows sends
+    the same number of entries to each block of columns, which chance would do only nearly.
+    """
+    rows, columns = matrix.shape
+    order = torch.randperm(rows, generator=generator, device=generator.device).to(matrix.device)
+    result = torch.empty_like(matrix, memory_format=torch.contiguous_format)
+    for start, stop in _blocks(rows, columns):
+        result[start:stop] = _permuted(matrix[order[start:stop]], generator)
+    for start, stop in _blocks(columns, rows):
+        result[:, start:stop] = _permuted(result[:, start:stop], generator)
+    return result
+
+
+@torch.no_grad()
+def gaussian(matrix: Tensor, generator: torch.Generator) -> Tensor:
+    """Normal entries of mean 0 and of the matrix's mean square."""
+    fresh = torch.empty_like(matrix, memory_format=torch.contiguous_format, device=generator.device)
+    return fresh.normal_(generator=generator).to(matrix.device).mul_(root_mean_square(matrix))
+
+
+def root_mean_square(matrix: Tensor) -> float:
+    """s of a matrix that need not be centred. Row by row, since one float32 sum over millions drifts."""
+    sizes = torch.linalg.vector_norm(matrix, dim=1).double()
+    return float((sizes.square().mean() / matrix.shape[1]).sqrt())
+
+
+def _permuted(block: Tensor, generator: torch.Generator) -> Tensor:
+    order = torch.randperm(block.numel(), generator=generator, device=generator.device, dtype=torch.int32)
+    return block.flatten().index_select(0, order.to(block.device)).view(block.shape)
+
+
+def _blocks(lines: int, length: int) -> Iterator[tuple[int, int]]:
+    """Start and stop of runs of lines with about `_BLOCK` entries each."""
+    height = max(1, _BLOCK // length)
+    for start in range(0, lines, height):
+        yield start, min(start + height, lines)

@@ -1,0 +1,145 @@
+"""Audits made by hand, every field filled; the numbers are plausible, not measured."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from obverse.randomlike.results import (
+    Audit,
+    Correlations,
+    Entries,
+    Finding,
+    Histogram,
+    LayerAudit,
+    Number,
+    Offsets,
+    Recovered,
+    Reversal,
+    Spectrum,
+    Spike,
+    Verdict,
+)
+from obverse.randomlike.thresholds import Thresholds
+
+HISTOGRAM = Histogram((-2.0, -1.0, 0.0, 1.0, 2.0), (1, 5, 6, 0))
+SENTENCES = {
+    "random-like": "random-like",
+    "random-like bulk with spikes": "random-like bulk with spikes",
+    "not random-like": "not random-like because its spectrum is far from the law",
+    "not judged": "not judged: smaller than 32 on a side",
+}
+
+
+def made_entries(ks: float = 0.004) -> Entries:
+    return Entries(
+        count=12,
+        used=12,
+        mean=Number(-0.01, 0.02, 0.0, 0.62),
+        scale=Number(0.1, 0.001),
+        skew=Number(0.05, 0.1, 0.0, 0.6),
+        kurtosis=Number(0.4, 0.2, 0.0, 0.05),
+        ks=Number(ks, 0.001, 0.003, 0.2),
+        anderson=Number(0.5, 0.1, 0.4, 0.3),
+        best_law="Student t",
+        likelihoods={"normal": 0.0, "Laplace": -0.01, "Student t": 0.002, "uniform": -0.3},
+        freedom=17.5,
+        matters_from={"mean": 0.1, "skew": 2.0, "kurtosis": 40.0},
+        zeros=0.0,
+        distinct=None,
+        step=None,
+        histogram=HISTOGRAM,
+        quantiles=((-1.0, -1.1), (0.0, 0.01), (1.0, 0.9)),
+    )
+
+
+def made_spectrum(distance: float = 0.01, spikes: int = 0, **changes: Any) -> Spectrum:
+    values: dict[str, Any] = {
+        "method": "exact",
+        "scale": 0.1,
+        "lower": 0.2,
+        "upper": 3.0,
+        "distance": Number(distance, 0.002, 0.008, 0.4),
+        "rescaled": Number(0.009, 0.002, 0.008, 0.5),
+        "row_norms": Number(0.05, 0.01, 0.05, 0.5),
+        "column_norms": Number(0.07, 0.01, 0.06, 0.2),
+        "spikes": tuple(Spike(4.0 + at, 3.5 + at, 0.02, 1e-9) for at in range(spikes)),
+        "spike_share": 0.02 * spikes,
+        "stable_rank": Number(30.0, 0.5, 31.0, 0.2),
+        "null_directions": 0,
+        "values": (0.2, 1.0, 2.0, 3.0),
+        "error": None,
+    }
+    return Spectrum(**(values | changes))
+
+
+def made_reversal(ratio: float = 1.02, source: Any = "random", sparsity: float = 5.0) -> Reversal:
+    recovered = Recovered(Number(0.3 * ratio, 0.01), 0.1, Number(0.5, 0.02))
+    control = Recovered(Number(0.3, 0.01), 0.1, Number(0.45, 0.02))
+    return Reversal(
+        source=source,
+        sparsity=sparsity,
+        kept=100.0,
+        samples=32,
+        layer=recovered,
+        shuffled=control,
+        gaussian=control,
+        predicted=control,
+        own_bias=Number(0.6, 0.03),
+        ratio=Number(ratio, 0.02, 1.0, 0.3),
+        interval=(ratio - 0.04, ratio + 0.04),
+        peak=0.7,
+        peak_bound=0.57,
+        sparse_enough=True,
+        dense_enough=False,
+    )
+
+
+def made_layer(
+    name: str = "h1",
+    verdict: Verdict = "random-like",
+    *,
+    ratio: float = 1.02,
+    distance: float = 0.01,
+    spikes: int = 0,
+    ks: float = 0.004,
+    wanting: tuple[Any, ...] = (),
+    **changes: Any,
+) -> LayerAudit:
+    correlations = tuple(
+        Correlations(side, 64, 100, Number(size, 0.01, 1.0, 0.1), Number(0.4), Number(0.01), HISTOGRAM)
+        for side, size in (("rows", 1.01), ("columns", 0.98))
+    )
+    values: dict[str, Any] = {
+        "name": name,
+        "kind": "linear",
+        "rows": 64,
+        "columns": 100,
+        "verdict": verdict,
+        "sentence": SENTENCES[verdict],
+        "findings": tuple(Finding(aspect, False, f"{aspect} off") for aspect in wanting),
+        "entries": made_entries(ks),
+        "offsets": Offsets(64, -0.5, 0.1, Number(5.0, 0.4), 0.3, HISTOGRAM),
+        "spectrum": made_spectrum(distance, spikes),
+        "correlations": correlations,
+        "blocks": Number(0.03, 0.01, 0.02, 0.2),
+        "reversal": (made_reversal(ratio - 0.01, sparsity=2.0), made_reversal(ratio)),
+        "seconds": 0.25,
+    }
+    return LayerAudit(**(values | changes))
+
+
+def unmeasured(name: str = "out") -> LayerAudit:
+    """A layer too small to judge."""
+    return LayerAudit(name, "linear", 10, 64, "not judged", SENTENCES["not judged"])
+
+
+def made_audit(*layers: LayerAudit, model: str = "net.safetensors", **settings: Any) -> Audit:
+    return Audit(
+        model=model,
+        layers=layers,
+        thresholds=asdict(Thresholds()),
+        settings={"seed": 0, "keep": 1.0, "samples": 32, "budget": 120.0} | settings,
+        versions={"obverse": "0", "torch": "2"},
+        seconds=1.5,
+    )
