@@ -5,7 +5,8 @@
 784-1000-1000-10 from He's Gaussian weights, with and without weight decay; a CNN of three convolutions and
 two linear layers from PyTorch's own uniform weights. SGD with momentum 0.9, batch 100, a step size that falls
 linearly to 0, pixels in [0, 1]. Each net is written down as soon as it is audited: an interrupted run goes on
-where it stopped. Results in experiments/results; `make docs` makes tables of them.
+where it stopped. Results in experiments/results; `make docs` makes tables of them. Trained weights stay in
+runs/: take the results away and the same nets are audited anew, in two minutes.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from obverse.randomlike.tables import rows, worst_reversal
 from obverse.training.seeds import BATCHES, INITIAL, derive_generator, derive_seed
 
 FILE = RESULTS / "audit-trained-nets" / "nets.jsonl"
+WEIGHTS = RESULTS.parent.parent / "runs" / "audit-trained-nets"
 BATCH = 100
 MOMENTUM = 0.9
 
@@ -78,11 +80,15 @@ class Variant:
     decay: float
     seeds: int
 
+    def key(self, seed: int) -> str:
+        """All that decides what the trained net is, as a file name."""
+        return f"{self.make.__name__}-{self.data}-{self.epochs}-{self.rate:g}-{self.decay:g}-{seed}"
+
 
 VARIANTS = {
     "MLP on MNIST": Variant(mlp, "mnist", 8, 0.1, 0.0, 3),
     "MLP on MNIST, weight decay 5e-4": Variant(mlp, "mnist", 8, 0.1, 5e-4, 3),
-    "CNN on CIFAR-10": Variant(cnn, "cifar10", 8, 0.05, 0.0, 2),
+    "CNN on CIFAR-10": Variant(cnn, "cifar10", 10, 0.05, 0.0, 2),
 }
 
 
@@ -136,27 +142,39 @@ def changes(before: nn.Module, after: nn.Module) -> dict[str, float]:
     return {layer: _short(float((w - w0).norm() / w0.norm())) for layer, (w0, w) in pairs.items()}
 
 
-def run(name: str, seed: int, data: Dataset) -> dict[str, Any]:
-    variant = VARIANTS[name]
-    started = time.perf_counter()
-    initial = variant.make(seed)
+def trained(initial: nn.Module, data: Dataset, variant: Variant, seed: int) -> nn.Module:
+    """The net after training, from an earlier run where there was one."""
+    from safetensors.torch import load_file, save_file
+
     net = deepcopy(initial)
+    place = WEIGHTS / f"{variant.key(seed)}.safetensors"
+    if place.exists():
+        net.load_state_dict(load_file(place))
+        return net
+    started = time.perf_counter()
     train(net, data, variant, seed)
+    print(f"  trained in {time.perf_counter() - started:.0f} s", flush=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    save_file({name: tensor.contiguous() for name, tensor in net.state_dict().items()}, place)
+    return net
+
+
+def run(variant: Variant, seed: int, data: Dataset) -> dict[str, Any]:
+    initial = variant.make(seed)
+    net = trained(initial, data, variant, seed)
     return {
-        "variant": name,
-        "seed": seed,
+        "key": variant.key(seed),
         "test_error": test_error(net, data),
-        "training_seconds": _short(time.perf_counter() - started),
         "moved": changes(initial, net),
         "before": audited(initial, data.test_x),
         "after": audited(net, data.test_x),
     }
 
 
-def read() -> list[dict[str, Any]]:
-    return (
-        [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()] if FILE.exists() else []
-    )
+def read() -> dict[str, dict[str, Any]]:
+    """The nets done so far, by key."""
+    lines = FILE.read_text(encoding="utf-8").splitlines() if FILE.exists() else []
+    return {record["key"]: record for record in map(json.loads, lines)}
 
 
 def main() -> None:
@@ -165,12 +183,12 @@ def main() -> None:
     arguments = parser.parse_args()
     FILE.parent.mkdir(parents=True, exist_ok=True)
     for name, variant in VARIANTS.items():
-        done = {(record["variant"], record["seed"]) for record in read()}
-        todo = [seed for seed in range(variant.seeds) if (name, seed) not in done]
+        done = read()
+        todo = [seed for seed in range(variant.seeds) if variant.key(seed) not in done]
         data = load(variant.data, arguments.data_root) if todo else None
         for seed in todo:
             print(f"{name}, seed {seed}", flush=True)
-            record = run(name, seed, data)
+            record = run(variant, seed, data)
             with FILE.open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(record, ensure_ascii=False) + "\n")
 

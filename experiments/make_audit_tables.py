@@ -30,7 +30,7 @@ def number(column: str, digits: int = 3) -> Cell:
             return "–"
         mean, se = mean_and_se(values)
         tail = f" ± {se:.{digits}f}" if se is not None and round(se, digits) > 0 else ""
-        return f"{mean:.{digits}f}{tail}"
+        return f"{round(mean, digits) + 0.0:.{digits}f}{tail}"  # no minus sign before a zero
 
     return cell
 
@@ -54,9 +54,9 @@ def ratio(prefix: str) -> Cell:
 
 
 def conditions(rows: list[Row]) -> str:
-    """k < t < k², with yes where it holds on average."""
+    """k and t, and whether k < t < k² for their means."""
     k, t = mean(rows, "data_recovery_sparsity"), mean(rows, "data_recovery_kept")
-    return f"{k:.0f} < {t:.0f} < {k * k:.0f}: {'yes' if k < t < k * k else 'no'}"
+    return f"k {k:.0f}, t {t:.0f}: {'yes' if k < t < k * k else 'no'}"
 
 
 def peaks(rows: list[Row]) -> str:
@@ -156,8 +156,8 @@ def section(name: str, records: list[Record]) -> str:
 def main() -> None:
     records = nets.read()
     variants = {
-        name: sorted((r for r in records if r["variant"] == name), key=lambda r: r["seed"])
-        for name in nets.VARIANTS
+        name: [records[variant.key(seed)] for seed in range(variant.seeds)]
+        for name, variant in nets.VARIANTS.items()
     }
     parts = [section(name, found) for name, found in variants.items()]
     text = f"""Before → after training; mean over seeds ± standard error where it shows, brackets the 95 %

@@ -273,6 +273,8 @@ def test_few_values_and_their_steps():
     assert (measure(ternary).distinct, measure(ternary).step) == (3, 1.0)
     table = RNG(15).standard_normal(16).astype(np.float32)[RNG(16).integers(16, size=(64, 64))]
     assert (measure(table).distinct, measure(table).step) == (16, None)  # a table of values, no grid
+    near = (np.arange(64) + 0.01 * RNG(15).standard_normal(64)).astype(np.float32)
+    assert measure(near[RNG(16).integers(64, size=(64, 64))]).step is None  # not to float32 precision
     powers = signs * 2.0 ** -RNG(17).integers(0, 8, size=(64, 64)).astype(np.float32)
     assert (measure(powers).distinct, measure(powers).step) == (16, 2.0**-7)
 

@@ -202,19 +202,28 @@ def misses(shape: tuple[int, int], layers: int) -> torch.Tensor:
     return torch.tensor(outside).sum(0)
 
 
-@pytest.mark.parametrize("shape", [(64, 64), (100, 300), (300, 100), (40, 500)])
+def check_coverage(shape: tuple[int, int], layers: int) -> None:
+    for count in misses(shape, layers).tolist():
+        # a rate of 5 % fails this with a chance of 0.1 %
+        assert binomtest(count, layers, 0.05, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (40, 500)])
+def test_the_interval_covers_one_for_small_gaussian_layers(shape):
+    check_coverage(shape, 40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(64, 64), (100, 300), (300, 100), (40, 500), (32, 32)])
 def test_the_interval_covers_one_for_95_percent_of_small_gaussian_layers(shape):
-    for count in misses(shape, 50).tolist():
-        # fails if the true rate were 5 % with a chance of 0.1 %
-        assert binomtest(count, 50, 0.05, alternative="greater").pvalue > 1e-3
+    check_coverage(shape, 200)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(520, 520), (1000, 270), (270, 1000)])
 def test_the_interval_covers_one_where_a_single_shuffle_has_to_do(shape):
     assert shape[0] * shape[1] > reversibility._SMALL
-    for count in misses(shape, 150).tolist():
-        assert binomtest(count, 150, 0.05, alternative="greater").pvalue > 1e-3
+    check_coverage(shape, 150)
 
 
 def test_p_belongs_to_the_interval():
@@ -239,18 +248,19 @@ def orthogonal(m: int, n: int) -> torch.Tensor:
         (orthogonal(150, 300), 0.3, 0.75),
         (orthogonal(200, 200), 0.3, 0.75),
         (normal(150, 300) + normal(1, 300, seed=1), 2, 1e9),  # rows correlated ½
-        (normal(150, 300) * normal(150, 1, seed=1).exp(), 1.5, 1e9),  # rows of different size
-        (normal(150, 300) * normal(1, 300, seed=1).exp(), 1.5, 1e9),  # columns of different size
+        (normal(150, 300) * (normal(150, 1, seed=1) / 2).exp(), 1.2, 1e9),  # rows of different size
+        (normal(150, 300) * (normal(1, 300, seed=1) / 2).exp(), 1.2, 1e9),  # columns of different size
         (normal(150, 15) @ normal(15, 300, seed=1), 2, 1e9),  # low rank
     ],
     ids=["orthogonal", "square orthogonal", "correlated", "row scales", "column scales", "low rank"],
 )
 def test_structure_shows_in_the_ratio(matrix, low, high):
-    for one in reversals(matrix, None, generator=seeded()):
-        assert low < one.ratio.value < high
-        assert not one.interval[0] <= 1 <= one.interval[1]
-        assert one.ratio.p is not None
-        assert one.ratio.p < 0.01
+    found = reversals(matrix, None, generator=seeded())
+    assert all(low < one.ratio.value < high for one in found)
+    densest = found[-1]  # at k = 2 so small a layer's shuffles differ too much to be sure
+    assert not densest.interval[0] <= 1 <= densest.interval[1]
+    assert densest.ratio.p is not None
+    assert densest.ratio.p < 0.001
 
 
 def test_a_mean_of_the_entries_shows_beside_normal_ones_and_not_in_the_ratio():

@@ -1,4 +1,4 @@
-"""`obverse report`: one self-contained page from a run or comparison directory."""
+"""`obverse report`: one self-contained page from a run, a comparison or an audit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run or comparison directory.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run, comparison or audit directory, or an audit.json.")],
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Page to write \\[RUN/report.html].")
     ] = None,

@@ -134,7 +134,7 @@ def audit_layer(
     norms = [norm_spread(rest, dim, kurtosis) for dim in (1, 0)]
     equalize_(rest)
     even_kurtosis = fourth_moment(rest) - 3
-    rescaled = rescaled_distance(rest, even_kurtosis, generator, removed=removed)
+    rescaled = rescaled_distance(rest, even_kurtosis, generator)
     cosines = (
         correlations(rest, "rows", even_kurtosis, generator),
         correlations(rest, "columns", even_kurtosis, generator),

@@ -89,7 +89,7 @@ class Offsets(Record):
     count: int
     mean: float
     std: float
-    ratio: Number  # |mean| / std; infinite is given as None in JSON
+    ratio: Number  # |mean| / std, at most 1e9 (constant offsets)
     near_mean: float  # the share within ±10 % of the mean
     histogram: Histogram
 

@@ -149,23 +149,17 @@ def _spikes_by_energy(
     return spikes, scale
 
 
-def rescaled_distance(
-    equalized: Tensor, kurtosis: float, generator: torch.Generator, *, removed: int = 0
-) -> Number:
-    """Distance to the law of a matrix whose rows and columns have been given equal norms.
-
-    `removed` singular directions have been taken off it and are not counted as zeros of the spectrum.
-    """
+def rescaled_distance(equalized: Tensor, kurtosis: float, generator: torch.Generator) -> Number:
+    """Distance to the law of a matrix whose rows and columns have been given equal norms."""
     rows, columns = equalized.shape
     kurtosis = limited_kurtosis(kurtosis, rows, columns)
     size = min(rows, columns)
     if size <= EXACT_UP_TO:
-        values = singular_values(equalized)[removed:]
-        shape = (rows - removed, columns - removed)
-        distance = ks_distance(values, *shape, _fitted(values, *shape))
-        return distance_number(distance, len(values), kurtosis=kurtosis)
+        values = singular_values(equalized)
+        distance = ks_distance(values, rows, columns, _fitted(values, rows, columns))
+        return distance_number(distance, size, kurtosis=kurtosis)
     fit = fit_law(lanczos(equalized, **QUICK, generator=generator), rows, columns)
-    return distance_number(fit.distance, size, error=fit.error + removed / size, kurtosis=kurtosis)
+    return distance_number(fit.distance, size, error=fit.error, kurtosis=kurtosis)
 
 
 def _fitted(values: Array, rows: int, columns: int) -> float:

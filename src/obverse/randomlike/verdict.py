@@ -46,10 +46,12 @@ def judge(
     spikes = len(spectrum.spikes)
     reasons = [finding.sentence for finding in deciding if not finding.random_like]
     notes = "".join(f"; {remark.sentence}" for remark in remarks[:1] if not remark.random_like)
+    held = f"{_count(spikes, 'spike')} ({spectrum.spike_share:.1%} of the energy)"
     if reasons:
+        if spikes and wide.random_like:
+            reasons.append(f"{held} beyond the bulk")
         return Judgement("not random-like", f"not random-like: {'; '.join(reasons)}{notes}", findings)
     if spikes:
-        held = f"{_count(spikes, 'spike')} ({spectrum.spike_share:.1%} of the energy)"
         return Judgement("random-like bulk with spikes", f"random-like bulk with {held}{notes}", findings)
     return Judgement("random-like", f"random-like{notes}", findings)
 
@@ -114,15 +116,27 @@ def _correlations(thresholds: Thresholds, correlations: tuple[Correlations, ...]
     ]
     if not strong:
         return Finding("correlations", True, "rows and columns are as uncorrelated as chance has it")
-    # Correlated columns also widen the cosines of rows, but evenly; the side with the outliers is the cause.
-    named = max(strong, key=lambda one: one.largest.value * math.sqrt(one.length) / max(one.rms.value, 1e-9))
-    times = named.rms.value / (named.rms.null or 1.0)
-    if times < 1:
-        return Finding(
-            "correlations", False, f"{named.side} are more orthogonal than chance (rms cosine × {times:.2f})"
-        )
-    words = f"{named.side} are correlated (rms cosine × {times:.2f}, largest {named.largest.value:.2f})"
-    return Finding("correlations", False, words)
+    least = min(strong, key=_times)
+    if max(map(_times, strong)) < 1:
+        words = f"{least.side} are more orthogonal than chance (rms cosine × {_times(least):.2f})"
+        return Finding("correlations", False, words)
+    # Correlated columns widen the cosines of rows as much, but evenly; the side with outliers is the cause.
+    named = min((one for one in correlations if one.rms.null), key=_chance_of_largest)
+    words = f"(rms cosine × {_times(named):.2f}, largest {named.largest.value:.2f})"
+    return Finding("correlations", False, f"{named.side} are correlated {words}")
+
+
+def _times(one: Correlations) -> float:
+    return one.rms.value / (one.rms.null or 1.0)
+
+
+def _chance_of_largest(one: Correlations) -> float:
+    """Logarithm of the chance of so large a cosine among vectors with as wide cosines, but random."""
+    from scipy.stats import beta
+
+    length = max(one.length / max(_times(one), 1.0) ** 2, 2.0)
+    tail = beta.logsf(min(one.largest.value, 1.0) ** 2, 0.5, (length - 1) / 2)
+    return float(tail) + 2 * math.log(one.used)
 
 
 def _blocks(thresholds: Thresholds, blocks: Number) -> Finding:
@@ -138,7 +152,7 @@ def _spectrum(thresholds: Thresholds, spectrum: Spectrum, size: int, causes: lis
     distance = f"distance {spectrum.distance.value:.3f}"
     if rank < (1 - MOST_SPIKES) * size:
         return Finding("spectrum", False, f"rank {rank} of {size}")
-    if spectrum.spike_share > thresholds.spike_share:
+    if spectrum.spike_share > thresholds.spike_share and not many:
         held = f"hold{'s' * (len(spectrum.spikes) == 1)} {spectrum.spike_share:.0%} of the energy"
         return Finding("spectrum", False, f"{_count(len(spectrum.spikes), 'spike')} {held}")
     if not far and not many:

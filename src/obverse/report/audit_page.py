@@ -70,7 +70,7 @@ def render_audit(audit: Audit, other: Audit | None = None) -> str:
     clear = {} if comparison is None else {one.name: _clear(one) for one in comparison.layers}
     script = files(__package__).joinpath("audit.js").read_text(encoding="utf-8")
     engine = environment()
-    engine.filters["named"] = str
+    engine.filters["named"] = partial(plain, longest=LONGEST_NAME)
     engine.filters["bounded"] = partial(plain, longest=LONGEST_SENTENCE)
     engine.filters["whole"] = whole
     return engine.get_template("audit.html.j2").render(

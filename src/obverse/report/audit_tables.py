@@ -20,7 +20,7 @@ def interval(one: Reversal) -> str:
 def counterpart(one: Reversal, others: Sequence[Reversal]) -> Reversal | None:
     """The measurement of another net that compares with this one: same source, same sparsity if drawn."""
     for two in others:
-        if one.source == two.source and True:
+        if one.source == two.source and (one.source == "data" or one.sparsity == two.sparsity):
             return two
     return None
 
