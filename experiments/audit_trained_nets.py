@@ -6,7 +6,7 @@
 two linear layers from PyTorch's own uniform weights. SGD with momentum 0.9, batch 100, a step size that falls
 linearly to 0, pixels in [0, 1]. Each net is written down as soon as it is audited: an interrupted run goes on
 where it stopped. Results in experiments/results; `make docs` makes tables of them. Trained weights stay in
-runs/: take the results away and the same nets are audited anew, in two minutes.
+runs/: take the results away and the same nets are audited anew, in half a minute.
 """
 
 from __future__ import annotations

@@ -85,6 +85,18 @@ def test_rows_are_drawn_without_favour():
     assert chisquare(counts.numpy()).pvalue > 1e-3
 
 
+def test_rows_come_from_all_that_was_run():
+    net, batches = nn.Sequential(nn.Linear(1, 1, bias=False)), []
+    nn.init.ones_(net[0].weight)
+    net.register_forward_hook(lambda module, inputs, output: batches.append(output.unique()))
+    x = torch.arange(1.0, 101)[:, None, None].expand(100, 50, 1)  # 50 positions an input
+    rows = own_activations(net, x, ["0"], samples=20, generator=seeded(3))["0"]
+    assert [len(batch) for batch in batches] == [32, 32, 16]
+    for batch in batches:
+        # 20 rows all miss a batch of 16 inputs among 80 with a chance of 0.8²⁰ = 1 %; the seed is fixed
+        assert torch.isin(rows, batch).any()
+
+
 def test_the_net_is_left_as_it_was_even_on_error():
     net = Net().train()
     net.words.eval()

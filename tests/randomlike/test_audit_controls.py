@@ -117,6 +117,17 @@ def test_planted_structure_is_gone(name, monkeypatch):
     assert max(apart) > 1.5  # it was there: one of the measures notices
 
 
+def test_blocks_of_columns_are_no_more_alike_than_by_chance(monkeypatch):
+    """Each block of rows sends as much to each block of columns: harmless, as their rows come at random."""
+    monkeypatch.setattr(controls, "_BLOCK", 30 * 600)  # 30 columns a block
+    matrix = PLANTED["sorted"]
+    energies = [
+        one.square().sum(0).reshape(16, 30).sum(1) for one in (shuffled(matrix, seeded(7)), permuted(matrix))
+    ]
+    # the spread of 16 numbers is known to 1/√30 = 18 %, a ratio of two to 26 %; 4 of these on a log scale
+    assert 0.35 < float(energies[0].std() / energies[1].std()) < 2.8
+
+
 def test_normal_entries_have_the_mean_square_and_no_mean():
     matrix = normal(300, 400) * 0.02 + 0.05
     result = gaussian(matrix, seeded(1))

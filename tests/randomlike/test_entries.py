@@ -68,6 +68,10 @@ def test_p_values_of_skew_and_kurtosis_are_scipys(count, draw):
     assert kurtosis_p(kurtosis, count) == pytest.approx(stats.kurtosistest(x).pvalue, rel=1e-6)
 
 
+def test_the_kurtosis_of_signs_is_impossible_for_normal_entries():
+    assert kurtosis_p(-2.0, 100) == 0.0
+
+
 def test_p_value_of_the_mean():
     x = (RNG(4).standard_normal(10_000) + 0.02).astype(np.float32)
     measured = measure(x).mean
@@ -159,12 +163,12 @@ def test_anderson_darling_tail_is_that_of_its_limit():
 def test_a_subset_has_the_nulls_of_its_size():
     """Drawn with repetition, the distances would be √(1 + ½) times too large."""
     scaled = []
-    for seed in range(400):
+    for seed in range(225):
         measured = measure(RNG(seed).standard_normal(3000).astype(np.float32), most=1500, seed=seed)
         assert measured.used == 1500
         scaled.append(measured.ks.value * math.sqrt(1500))
     # mean 0.636 − 0.12/√n, spread 0.147: five standard errors
-    assert np.mean(scaled) == pytest.approx(0.633, abs=5 * 0.147 / 20)
+    assert np.mean(scaled) == pytest.approx(0.633, abs=5 * 0.147 / 15)
 
 
 def test_p_values_of_moments_have_nominal_false_alarms():
@@ -228,8 +232,8 @@ def test_the_search_on_quantiles_finds_the_likelihood_of_the_whole_sample():
 
 
 def test_normal_entries_are_called_normal():
-    called = [best_law(np.sort(RNG(seed).standard_normal(1024)))[0] for seed in range(300)]
-    assert called == ["normal"] * 300  # e¹⁰: chance 4e-6 each
+    called = [best_law(np.sort(RNG(seed).standard_normal(1024)))[0] for seed in range(150)]
+    assert called == ["normal"] * 150  # e¹⁰: chance 4e-6 each
 
 
 def test_a_light_deviation_is_called_by_its_law_when_there_is_evidence():
@@ -353,6 +357,7 @@ def test_a_constant_matrix():
     assert measured.ks.value == pytest.approx(0.5)
     assert measured.ks.p < 1e-6
     assert (measured.distinct, measured.step, measured.best_law) == (1, None, "normal")
+    assert measured.histogram.counts[30] == measured.used  # the bin that starts at 0
     assert measure(EXTREMES["zeros"]).zeros == 1
 
 
@@ -397,7 +402,7 @@ def recovery_errors(weights: np.ndarray, h: np.ndarray) -> np.ndarray:
     inputs = weights.shape[1]
     scale = 2 / (inputs * np.mean(weights.astype(np.float64) ** 2))
     recovered = (np.maximum(h @ weights, 0) * np.float32(scale)) @ weights.T
-    thresholds = np.linspace(0, 10, 161, dtype=np.float32) / np.float32(math.sqrt(inputs))
+    thresholds = np.linspace(0, 10, 81, dtype=np.float32) / np.float32(math.sqrt(inputs))
     return np.array([((np.maximum(recovered - t, 0) - h) ** 2).sum(1).mean() for t in thresholds])
 
 

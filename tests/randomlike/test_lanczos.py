@@ -69,6 +69,15 @@ def test_every_node_is_within_its_residual_of_a_singular_value(dtype):
     assert found.nodes[:, -1] == pytest.approx(np.full(3, expected[0]), rel=1e-5)
 
 
+def test_the_residual_is_that_of_the_eigenvector():
+    matrix = normal(15, 25)
+    first = lanczos(matrix, steps=1, vectors=2, generator=seeded(6))
+    # of one step: ‖Av − θv‖² = ⟨A²⟩ − ⟨A⟩² for A = WWᵀ in the start vector v
+    mean, square = moments(lanczos(matrix, steps=15, vectors=2, generator=seeded(6)), range(1, 3)).T
+    assert first.nodes[:, 0] == pytest.approx(np.sqrt(mean), rel=1e-10)
+    assert first.residuals[:, 0] == pytest.approx(np.sqrt(square - mean**2) / np.sqrt(mean), rel=1e-8)
+
+
 def test_the_same_seed_gives_the_same_quadrature_and_another_another():
     matrix = normal(30, 30, dtype=torch.float32)
     first, again, other = (lanczos(matrix, steps=8, vectors=2, generator=seeded(s)) for s in (1, 1, 2))

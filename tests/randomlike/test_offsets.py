@@ -27,6 +27,12 @@ def test_plain_numbers_are_numpys():
     assert measured.histogram.counts == tuple(counts)
 
 
+def test_values_on_an_edge_fall_where_numpy_puts_them():
+    bias = np.arange(41.0)
+    measured = offsets(torch.from_numpy(bias)).histogram
+    assert measured.counts == tuple(np.histogram(bias, bins=40)[0])
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("law", ["normal", "gamma"])
 def test_the_standard_error_of_the_ratio_is_the_simulated_one(law, sign):
@@ -45,6 +51,11 @@ def test_equal_offsets():
     assert measured.histogram.counts == (7,)
     low, high = measured.histogram.edges
     assert low < np.float32(-0.1) < high
+
+
+def test_equal_offsets_have_no_spread_by_rounding():
+    bias = torch.full((7,), 0.1, dtype=torch.float64)  # whose mean isn't 0.1 in floating point
+    assert (offsets(bias).mean, offsets(bias).std) == (0.1, 0.0)
 
 
 def test_zero_offsets():

@@ -213,6 +213,11 @@ def test_the_interval_covers_one_for_small_gaussian_layers(shape):
     check_coverage(shape, 40)
 
 
+def test_the_interval_covers_one_by_a_single_shuffle(monkeypatch):
+    monkeypatch.setattr(reversibility, "_SMALL", 0)
+    check_coverage((200, 200), 30)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(64, 64), (100, 300), (300, 100), (40, 500), (32, 32)])
 def test_the_interval_covers_one_for_95_percent_of_small_gaussian_layers(shape):

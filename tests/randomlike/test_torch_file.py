@@ -310,7 +310,9 @@ def test_old_files_that_are_cut_short_or_lie_are_refused(tmp_path: Path) -> None
     content = path.read_bytes()
     for length in (len(content) - 1, len(content) - 4800, 200, 60, 20, 5, 1):
         path.write_bytes(content[:length])
-        refused(path, "expected")
+        refused(
+            path, r"1,200 numbers in storage \d+" if length > 200 else "a sound pickle|a file of torch.save"
+        )
     at = content.rindex(struct.pack("<q", 1200))  # the count before the numbers
     path.write_bytes(content[:at] + struct.pack("<q", 2**60) + content[at + 8 :])
     refused(path, r"1,200 numbers in storage \d+")
@@ -362,9 +364,9 @@ def test_broken_pickles_are_refused_and_cost_nothing(tmp_path: Path, pickled: by
 @pytest.mark.usefixtures("little_memory")
 def test_a_value_that_unfolds_without_end_is_not_unfolded(tmp_path: Path) -> None:
     doubled = b"".join(b"q%ch%c\x86" % (n, n) for n in range(100))  # ((…, …), (…, …)) a hundred deep
-    for end in (b".", b"Q.", b")R.", b"N\x93.", b"}sb."):
+    for start, end in ((b"", b"."), (b"", b"Q."), (b"", b")R."), (b"", b"N\x93."), (b"}", b"Ns.")):
         path = save(tmp_path / "a.pt", {"a.weight": torch.eye(3)})
-        with_pickle(path, lambda _, end=end: b"\x80\x02)" + doubled + end)
+        with_pickle(path, lambda _, start=start, end=end: b"\x80\x02" + start + b")" + doubled + end)
         refused(path, "expected")
 
 

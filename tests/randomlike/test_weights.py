@@ -405,6 +405,10 @@ def test_integers_are_left_out_unless_there_is_nothing_else() -> None:
             r"values in a\.weight; got a tensor on the meta device",
         ),
         ({"a.weight": torch.eye(3).to_sparse()}, r"a dense tensor as a\.weight"),
+        (
+            {"weight_ih_l0": torch.eye(8), "weight_hh_l0": torch.zeros(8, 0)},
+            "at least one value in weight_hh_l0",
+        ),
         ({"epoch": 3}, "a state dict"),
         ({}, "a state dict"),
         ({"x" * 1001: torch.eye(3)}, "names of at most 1000"),
@@ -497,8 +501,8 @@ def test_two_state_dicts_in_one_checkpoint_are_refused_by_name() -> None:
 
 
 def test_a_checkpoint_that_holds_itself_is_searched_once() -> None:
-    checkpoint: dict[str, Any] = {"a": {}, "b": {}}
-    checkpoint["a"]["b"] = checkpoint["b"]["a"] = checkpoint
+    checkpoint: dict[str, Any] = {}
+    checkpoint.update((f"again{n}", checkpoint) for n in range(100))  # 100⁸ ways to go
     with pytest.raises(BadInput, match="a state dict"):
         weights_of(checkpoint)
 

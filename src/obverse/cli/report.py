@@ -9,7 +9,9 @@ import typer
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run, comparison or audit directory, or an audit.json.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run, comparison or audit directory, or an audit.json.")
+    ],
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Page to write \\[RUN/report.html].")
     ] = None,

@@ -67,7 +67,7 @@ def audit(
             audit_layer(
                 weight,
                 thresholds,
-                own=own.get(weight.module or ""),
+                own=None if weight.module is None else own.get(weight.module),
                 keep=keep,
                 samples=samples,
                 budget=budget,
@@ -164,9 +164,9 @@ def _spectrum(matrix: Tensor, bulk: Bulk, rescaled: Number, norms: list[Number],
     rows, columns = matrix.shape
     low, high = edges(rows, columns, bulk.scale)
     energy = float(torch.linalg.vector_norm(matrix, dtype=torch.float64)) ** 2
-    # noise: energy rows·columns over the edge squared, whose relative spread is that of Tracy–Widom
-    expected = rows * columns / (math.sqrt(rows) + math.sqrt(columns)) ** 2
+    # noise: energy rows·columns over the edge squared, whose relative mean and spread are Tracy–Widom's
     width = (1 / math.sqrt(rows) + 1 / math.sqrt(columns)) ** (1 / 3) / (math.sqrt(rows) + math.sqrt(columns))
+    expected = rows * columns / (math.sqrt(rows) + math.sqrt(columns)) ** 2 / (1 - 1.2065 * width)
     return Spectrum(
         method="exact" if exact else "lanczos",
         scale=bulk.scale,

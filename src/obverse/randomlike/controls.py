@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-_BLOCK = 2**17  # entries that are permuted together: with their order they fit the cache
+# Entries that are permuted together. With their order they fit the cache, and torch does not share so few
+# out to threads, which on a busy machine would wait for each other hundreds of times.
+_BLOCK = 2**15
 
 
 @torch.no_grad()
@@ -17,14 +19,14 @@ def shuffled(matrix: Tensor, generator: torch.Generator) -> Tensor:
     One permutation of everything waits for memory at each entry. Instead: the rows in random order and the
     entries permuted within blocks of rows, then within blocks of columns, each block small enough for the
     cache. An entry can get anywhere, and where it gets tells nothing of where its neighbours are; a matrix
-    of one block (2¹⁷ entries) has every order with the same chance. On larger ones each block of rows sends
+    of one block (2¹⁵ entries) has every order with the same chance. On larger ones each block of rows sends
     the same number of entries to each block of columns, which chance would do only nearly.
     """
     rows, columns = matrix.shape
     order = torch.randperm(rows, generator=generator, device=generator.device).to(matrix.device)
     result = torch.empty_like(matrix, memory_format=torch.contiguous_format)
     for start, stop in _blocks(rows, columns):
-        result[start:stop] = _permuted(matrix[order[start:stop]], generator)
+        result[start:stop] = _permuted(matrix.index_select(0, order[start:stop]), generator)
     for start, stop in _blocks(columns, rows):
         result[:, start:stop] = _permuted(result[:, start:stop], generator)
     return result

@@ -83,10 +83,11 @@ def matters_from(sparsity: int, kept: float, error: float) -> dict[str, float]:
     For h with k half-normal non-zeros, t inputs kept, e the error of normal entries, at the best uniform
     threshold. Within a factor of about 2 (simulated; the mean and the skew of the less favourable sign):
     - a mean μ shifts every pre-activation by μ‖h‖₁: the slope grows from 1 to 2Φ(u) = 1 + δ, u = μ√(2k/π),
-      and the noise with it, so that ĥ is (1 + δ)ĥ (a uniform shift of ĥ goes into the threshold). What
+      and the noise with it, so that ĥ grows by δ (a uniform shift of ĥ goes into the threshold). What
       counts is not δ² but the product with the shrinkage by the threshold, 2δ⟨h − ĥ, ĥ⟩, and ⟨h − ĥ, ĥ⟩ is
       about ⅜·√e(1 − √e)‖h‖²;
-    - a skew γ adds the bias γφ(0)h_i²/‖h‖ (Stein's lemma to third order): Σ = 0.48γ²/k of ‖h‖²;
+    - a skew γ adds the bias γφ(0)h_i²/‖h‖ (Stein's lemma to third order), squared 0.48γ²/k of ‖h‖²; its
+      first-order effects, on the shrinkage, the slope and the noise, partly cancel;
     - an excess kurtosis κ adds (2/t)κh_i² to the variance of ĥ_i: 2κ/t of ‖h‖².
     """
     if sparsity < 1 or not kept > 0 or not error > 0:
@@ -177,7 +178,8 @@ def _sorted_subset(flat: Tensor, most: int, generator: torch.Generator) -> npt.N
 
 
 def _histogram(values: npt.NDArray[Any], moments: Moments) -> Histogram:
-    inner = np.searchsorted(values, moments.mean + _EDGES[1:-1] * moments.scale)
+    unit = moments.scale or abs(moments.mean) or 1.0  # equal values all lie at 0
+    inner = np.searchsorted(values, moments.mean + _EDGES[1:-1] * unit)
     counts = np.diff(np.concatenate(([0], inner, [len(values)])))
     return Histogram(tuple(_EDGES.tolist()), tuple(counts.tolist()))
 

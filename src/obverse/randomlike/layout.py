@@ -147,7 +147,7 @@ def _recurrent(
     gates: tuple[str, ...] = ("",)
     # With a projection, weight_hh reads its outputs and only weight_hr knows how wide the state is.
     wide = tensors.get(f"{module}weight_hr{suffix}") or tensors.get(f"{module}weight_hh{suffix}")
-    if side != "hr" and wide and len(wide.shape) == 2 and rows % wide.shape[1] == 0:
+    if side != "hr" and wide and len(wide.shape) == 2 and wide.shape[1] and rows % wide.shape[1] == 0:
         gates = _GATES.get(rows // wide.shape[1], gates)
     hidden = rows // len(gates)
     for index, gate in enumerate(gates):

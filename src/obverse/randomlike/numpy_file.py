@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ def open_npz(path: Path) -> dict[str, Stored]:
     return tensors
 
 
-def _loader(path: Path, member: str, room: int) -> Any:
+def _loader(path: Path, member: str, room: int) -> Callable[[], Tensor]:
     def load() -> Tensor:
         where = f"{printable(member)} in {path}"
         with _explained(path), zipfile.ZipFile(path) as archive:
@@ -83,8 +83,6 @@ def _dtype(header: Header) -> str:
 
 
 def _as_tensor(array: npt.NDArray[Any]) -> Tensor:
-    if array.dtype.kind != "f":
-        raise BadInput("floating-point numbers", got=array.dtype, do="save floating-point weights")
     with np.errstate(
         over="ignore"
     ):  # what float32 can't hold becomes infinite, and is refused with its place

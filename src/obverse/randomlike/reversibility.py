@@ -95,12 +95,13 @@ def reversals(
         samples: draws of random h at each sparsity.
         own: activations h ≥ 0 of this layer, draws × rows. Silent ones are left out; at least two must stay.
     """
-    matrix = _checked(matrix, bias, check_keep(keep), samples)
+    check_keep(keep)
+    matrix = _checked(matrix, bias, samples)
     rows, columns = matrix.shape
+    ones = matrix.new_ones(samples, 1)
     draws = [
-        _Draws("random", h.to(matrix), torch.ones(samples, 1).to(matrix))
+        _Draws("random", random_hidden(rows, k, samples, generator).to(matrix), ones)
         for k in sparsities(rows, columns)
-        for h in [random_hidden(rows, k, samples, generator)]
     ]
     if own is not None:
         draws += _own_draws(own, matrix)
@@ -131,7 +132,7 @@ def reversals(
     )
 
 
-def _checked(matrix: Tensor, bias: Tensor | None, keep: float, samples: int) -> Tensor:
+def _checked(matrix: Tensor, bias: Tensor | None, samples: int) -> Tensor:
     if matrix.dim() != 2 or 0 in matrix.shape or not matrix.is_floating_point():
         got = f"{matrix.dtype} of shape {tuple(matrix.shape)}"
         raise BadInput("a matrix of floating-point weights, out × in", got=got, do="flatten the inputs")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ def open_shards(index: Path) -> dict[str, Stored]:
     return tensors
 
 
-def _loader(path: Path, name: str) -> Any:
+def _loader(path: Path, name: str) -> Callable[[], Tensor]:
     # The file is mapped anew for each tensor: a mapping that stays open keeps what was read in memory.
     def load() -> Tensor:
         with _opened(path) as file:

@@ -99,7 +99,7 @@ def best_threshold(h: Tensor, kept: float, inputs: int | None = None, *, shared:
     noise = _Noise.of(h, kept, inputs)
     # θ matters on the scale of the noise off the support, √(2/t)‖h‖, and 20 of these silence everything.
     # The error can have two minima: take the lowest point of a grid, then bisect the slope around it.
-    steps = torch.cat((torch.arange(0, 8, 0.25), torch.arange(8, 21)))
+    steps = torch.cat((torch.arange(0, 8, 0.5), torch.arange(8, 21)))
     grid = sqrt(2 / kept) * steps.to(noise.size)
 
     def together(rows: Tensor) -> Tensor:
