@@ -28,6 +28,10 @@ def judged_layers(net: nn.Module) -> list[Tensor]:
     return [weight for weight in weights if min(weight.shape) >= Thresholds().min_side]
 
 
+def tall(layer: Tensor) -> Tensor:
+    return layer if layer.shape[0] >= layer.shape[1] else layer.T
+
+
 def audit_ratio(name: str) -> Callable[[int], Outcome]:
     def ratio(repetitions: int) -> Outcome:
         """Audit ÷ float32 singular values of the judged layers."""
@@ -36,10 +40,20 @@ def audit_ratio(name: str) -> Callable[[int], Outcome]:
         sides = {
             "audit": lambda: audit(net),
             "singular values": lambda: [torch.linalg.svdvals(layer) for layer in layers],
+            "singular values, tall": lambda: [torch.linalg.svdvals(tall(layer)) for layer in layers],
         }
         seconds = alternate(sides, repetitions, warm_up=1)
-        question = f"audit ÷ svdvals, {shape(name)}"
-        return compare(f"audit_time_{name}", question, 1.6, seconds, sizes=SIZES[name])
+        # LAPACK takes longer over a wide matrix than over its transpose: the ratio to the faster of the two
+        # says what the audit costs, and not what it gains by that.
+        fastest = compare("", "", 1.6, {side: seconds[side] for side in ("audit", "singular values, tall")})
+        return compare(
+            f"audit_time_{name}",
+            f"audit ÷ svdvals, {shape(name)}",
+            1.6,
+            {side: seconds[side] for side in ("audit", "singular values")},
+            sizes=SIZES[name],
+            to_tall_layers={"ratio": fastest.ratio, "low": fastest.spread[0], "high": fastest.spread[1]},
+        )
 
     return ratio
 

@@ -195,7 +195,7 @@ def test_the_nulls_of_the_cosines_are_those_of_chance():
     assert ks.mean() == pytest.approx(raw[0].ks.null, rel=0.15)
 
 
-def test_of_many_vectors_a_random_thousand_is_compared():
+def test_of_many_vectors_a_random_part_is_compared():
     matrix = torch.randn(COMPARED + 300, 20, generator=seeded(7))
     one, again, other = (correlations(matrix, "rows", 0.0, seeded(s)) for s in (1, 1, 2))
     assert one.used == COMPARED

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ..errors import BadInput
 from .activations import own_activations
+from .controls import root_mean_square
 from .entries import entries
 from .offsets import offsets
 from .results import Audit, LayerAudit, Number, Spectrum
@@ -163,7 +164,7 @@ def _spectrum(matrix: Tensor, bulk: Bulk, rescaled: Number, norms: list[Number],
 
     rows, columns = matrix.shape
     low, high = edges(rows, columns, bulk.scale)
-    energy = float(torch.linalg.vector_norm(matrix, dtype=torch.float64)) ** 2
+    energy = matrix.numel() * root_mean_square(matrix) ** 2
     # noise: energy rows·columns over the edge squared, whose relative mean and spread are Tracy–Widom's
     width = (1 / math.sqrt(rows) + 1 / math.sqrt(columns)) ** (1 / 3) / (math.sqrt(rows) + math.sqrt(columns))
     expected = rows * columns / (math.sqrt(rows) + math.sqrt(columns)) ** 2 / (1 - 1.2065 * width)

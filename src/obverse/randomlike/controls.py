@@ -10,6 +10,7 @@ from torch import Tensor
 # Entries that are permuted together. With their order they fit the cache, and torch does not share so few
 # out to threads, which on a busy machine would wait for each other hundreds of times.
 _BLOCK = 2**15
+_ORDERS = 64  # drawn for each of the two rounds; drawing them is half of the work
 
 
 @torch.no_grad()
@@ -20,15 +21,18 @@ def shuffled(matrix: Tensor, generator: torch.Generator) -> Tensor:
     entries permuted within blocks of rows, then within blocks of columns, each block small enough for the
     cache. An entry can get anywhere, and where it gets tells nothing of where its neighbours are; a matrix
     of one block (2¹⁵ entries) has every order with the same chance. On larger ones each block of rows sends
-    the same number of entries to each block of columns, which chance would do only nearly.
+    the same number of entries to each block of columns, which chance would do only nearly, and each of
+    64 orders serves several blocks, chosen at random.
     """
     rows, columns = matrix.shape
     order = torch.randperm(rows, generator=generator, device=generator.device).to(matrix.device)
     result = torch.empty_like(matrix, memory_format=torch.contiguous_format)
-    for start, stop in _blocks(rows, columns):
-        result[start:stop] = _permuted(matrix.index_select(0, order[start:stop]), generator)
-    for start, stop in _blocks(columns, rows):
-        result[:, start:stop] = _permuted(result[:, start:stop], generator)
+    for start, stop, inside in _blocks(rows, columns, generator):
+        block = matrix.index_select(0, order[start:stop])
+        result[start:stop] = block.flatten().index_select(0, inside.to(block.device)).view(block.shape)
+    for start, stop, inside in _blocks(columns, rows, generator):
+        block = result[:, start:stop]
+        result[:, start:stop] = block.flatten().index_select(0, inside.to(block.device)).view(block.shape)
     return result
 
 
@@ -45,13 +49,15 @@ def root_mean_square(matrix: Tensor) -> float:
     return float((sizes.square().mean() / matrix.shape[1]).sqrt())
 
 
-def _permuted(block: Tensor, generator: torch.Generator) -> Tensor:
-    order = torch.randperm(block.numel(), generator=generator, device=generator.device, dtype=torch.int32)
-    return block.flatten().index_select(0, order.to(block.device)).view(block.shape)
-
-
-def _blocks(lines: int, length: int) -> Iterator[tuple[int, int]]:
-    """Start and stop of runs of lines with about `_BLOCK` entries each."""
+def _blocks(lines: int, length: int, generator: torch.Generator) -> Iterator[tuple[int, int, Tensor]]:
+    """Start and stop of runs of lines with about `_BLOCK` entries each, and an order for these entries."""
     height = max(1, _BLOCK // length)
+    orders: dict[tuple[int, int], Tensor] = {}
     for start in range(0, lines, height):
-        yield start, min(start + height, lines)
+        stop = min(start + height, lines)
+        which = int(torch.randint(_ORDERS, (), generator=generator, device=generator.device))
+        if (stop - start, which) not in orders:
+            orders[stop - start, which] = torch.randperm(
+                (stop - start) * length, generator=generator, device=generator.device, dtype=torch.int32
+            )
+        yield start, stop, orders[stop - start, which]

@@ -27,7 +27,7 @@ def entries(
     sparsity: int,
     kept: float,
     error: float,
-    most: int = 2**21,
+    most: int = 2**20,
     generator: torch.Generator,
 ) -> Entries:
     """Measure the entries of a weight matrix.

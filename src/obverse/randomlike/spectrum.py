@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from . import law
+from .controls import root_mean_square
 from .edge import edge_probability, planted_strength
 from .lanczos import fit_law, fit_scale, lanczos
 from .law import Array
@@ -19,7 +20,7 @@ from .null import distance_number, limited_kurtosis, scale_error
 from .results import Number, Spike
 
 EXACT_UP_TO = 1024  # from there on the rescaled spectrum is a Lanczos density
-QUICK = {"steps": 16, "vectors": 8}  # resolves distances of 0.004 at 2 × 16 passes over the layer
+QUICK = {"steps": 12, "vectors": 8}  # resolves distances of 0.007 at 2 × 12 passes over the layer
 DEEP = {"steps": 96, "vectors": 4}  # where it stands in for the singular values themselves
 SHOWN = 200  # singular values kept for pictures
 
@@ -38,8 +39,9 @@ class Bulk:
 
 
 def singular_values(matrix: Tensor) -> Array:
-    """All of them, ascending."""
-    values: Array = torch.linalg.svdvals(matrix).flip(0).double().cpu().numpy()
+    """All of them, ascending. Of a wide matrix those of its transpose: LAPACK takes a quarter less time."""
+    tall = matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T
+    values: Array = torch.linalg.svdvals(tall).flip(0).double().cpu().numpy()
     return values
 
 
@@ -48,7 +50,7 @@ def _seconds_per_operation(device: str) -> float:
     """Measured once on a small matrix; larger ones run at about that speed or faster."""
     probe = torch.randn(640, 640, generator=torch.Generator().manual_seed(0)).to(device)
     best = math.inf
-    for _ in range(3):
+    for _ in range(5):
         start = time.perf_counter()
         torch.linalg.svdvals(probe).cpu()
         best = min(best, time.perf_counter() - start)
@@ -111,7 +113,7 @@ def lanczos_bulk(matrix: Tensor, level: float, kurtosis: float, generator: torch
     tops = [
         nodes[gaps < 1e-3 * nodes][::-1] for nodes, gaps in zip(found.nodes, found.residuals, strict=True)
     ]
-    energy = float(torch.linalg.vector_norm(matrix, dtype=torch.float64)) ** 2
+    energy = matrix.numel() * root_mean_square(matrix) ** 2
     spikes, scale = _spikes_by_energy(tops, rows, columns, energy, level, kurtosis)
     order = np.argsort(found.nodes, axis=None)
     shares = np.cumsum(found.weights.flatten()[order]) / len(found.nodes)

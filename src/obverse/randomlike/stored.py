@@ -106,11 +106,12 @@ def finite(values: Tensor, what: str) -> Tensor:
     low, high = torch.aminmax(values)  # NaN wins both
     if bool(torch.isfinite(low) & torch.isfinite(high)):
         return values
-    wrong = (~torch.isfinite(values)).nonzero()
-    nans = int(values.isnan().sum())
+    wrong = ~torch.isfinite(values)
+    nans, first = int(values.isnan().sum()), int(wrong.flatten().byte().argmax())
+    place = [int(index) for index in torch.unravel_index(torch.tensor(first), values.shape)]
     raise BadInput(
         f"finite float32 values in {what}",
-        got=f"{nans:,} NaN and {len(wrong) - nans:,} infinite values, the first at {wrong[0].tolist()} "
+        got=f"{nans:,} NaN and {int(wrong.sum()) - nans:,} infinite values, the first at {place} "
         f"of {' × '.join(map(str, values.shape))}",
         do="audit a checkpoint from before they appeared",
     )

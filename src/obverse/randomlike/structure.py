@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .results import Correlations, Histogram, Number
 
-COMPARED = 1024  # rows or columns compared with each other: half a million cosines
+COMPARED = 512  # rows or columns compared with each other: 130,000 cosines
 CELLS = 8  # blocks a side
 CELL_SIDE = 8  # rows and columns a block has at least
 KOLMOGOROV = (0.8687, 0.2603)  # mean and standard deviation of Kolmogorov's law
@@ -46,14 +46,28 @@ def _normal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
     return torch.empty(rows, columns).normal_(generator=generator)
 
 
+def norms(matrix: Tensor, dim: int) -> Tensor:
+    """Norms of the rows (dim 1) or columns (dim 0), the other dimension kept.
+
+    Columns by bands of rows that stay in the cache: ten times as fast as torch's own norm along dim 0.
+    """
+    if dim == 1:
+        lengths: Tensor = torch.linalg.vector_norm(matrix, dim=1, keepdim=True)
+        return lengths
+    total = torch.zeros(1, matrix.shape[1], dtype=torch.float64, device=matrix.device)
+    for band in matrix.split(max(1, 2**20 // matrix.shape[1])):
+        total += band.square().sum(0, keepdim=True)
+    return total.sqrt().to(matrix.dtype)
+
+
 @torch.no_grad()
 def equalize_(matrix: Tensor) -> Tensor:
     """Give all rows and all columns mean square 1, in place; rows and columns of zeros stay."""
     rows, columns = matrix.shape
     for _ in range(2):  # rows, columns, rows, columns: what is left of unequal rows is of second order
         for dim, length in ((1, columns), (0, rows)):
-            norms = torch.linalg.vector_norm(matrix, dim=dim, keepdim=True) / math.sqrt(length)
-            matrix.div_(torch.where(norms > 0, norms, torch.ones_like(norms)))
+            sizes = norms(matrix, dim) / math.sqrt(length)
+            matrix.div_(torch.where(sizes > 0, sizes, torch.ones_like(sizes)))
     return matrix
 
 
@@ -64,12 +78,12 @@ def norm_spread(matrix: Tensor, dim: int, kurtosis: float) -> Number:
     """
     from scipy.stats import chi2
 
-    norms = torch.linalg.vector_norm(matrix, dim=dim).double().cpu().numpy() ** 2
-    count, length = len(norms), matrix.shape[dim]
-    mean = norms.mean()
+    squares = norms(matrix, dim).flatten().double().cpu().numpy() ** 2
+    count, length = len(squares), matrix.shape[dim]
+    mean = squares.mean()
     if not mean > 0:
         return Number(0.0)
-    value = float(norms.std(ddof=1) / mean)
+    value = float(squares.std(ddof=1) / mean)
     null = math.sqrt(max(2 + kurtosis, 1e-6) / length)
     # a sum of `length` squares is itself skewed: its kurtosis widens the spread of the variance
     excess = 12 / length if kurtosis <= 0 else 12 / length + 4 * kurtosis**2 / length
@@ -150,7 +164,7 @@ def block_contrast(equalized: Tensor, kurtosis: float) -> Number:
     grid = [max(1, min(CELLS, side // CELL_SIDE)) for side in equalized.shape]
     energies = torch.zeros(*grid, dtype=torch.float64)
     for row, band in enumerate(equalized.tensor_split(grid[0])):
-        means = torch.linalg.vector_norm(band, dim=0).square().div(len(band)).double().cpu()
+        means = norms(band, 0)[0].double().square().div(len(band)).cpu()
         energies[row] = torch.stack([part.mean() for part in means.tensor_split(grid[1])])
     degrees = (grid[0] - 1) * (grid[1] - 1)
     if degrees == 0 or not float(energies.mean()) > 0:
