@@ -28,7 +28,7 @@ from .structure import (
     without_spikes,
 )
 from .thresholds import Thresholds
-from .verdict import MOST_SPIKES, judge
+from .verdict import judge, most_spikes
 from .weights import Weight, weights_of
 
 OnLayer = Callable[[int, int, str], None]
@@ -130,7 +130,7 @@ def audit_layer(
         else lanczos_bulk(matrix, thresholds.level, kurtosis, generator)
     )
     # A spike lengthens the rows it lies in and correlates them; it is told as a spike, and then taken off.
-    removed = len(bulk.spikes) if len(bulk.spikes) <= max(1, MOST_SPIKES * size) else 0
+    removed = len(bulk.spikes) if len(bulk.spikes) <= most_spikes(size) else 0
     rest = without_spikes(matrix, removed, generator)
     norms = [norm_spread(rest, dim, kurtosis) for dim in (1, 0)]
     equalize_(rest)

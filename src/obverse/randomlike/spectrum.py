@@ -79,15 +79,16 @@ def bulk_from_values(values: Array, rows: int, columns: int, level: float, kurto
     size = len(values)
     spikes = 0
     scale = _fitted(values, rows, columns)
+    solid = values[_zeros(values, rows, columns) :]  # beside rounding anything would be a spike
     for _ in range(4):  # spikes shift the fit and the fit decides about spikes: this settles at once
-        found = count_spikes(values[::-1], rows, columns, scale, level, kurtosis)
+        found = count_spikes(solid[::-1], rows, columns, scale, level, kurtosis)
         if found == spikes:
             break
         spikes = found
         scale = _fitted(values[: size - spikes], rows - spikes, columns - spikes)
     bulk = values[: size - spikes]
     distance = ks_distance(bulk, rows - spikes, columns - spikes, scale)
-    zeros = int((values <= values[-1] * max(rows, columns) * torch.finfo(torch.float32).eps).sum())
+    zeros = _zeros(values, rows, columns)
     return Bulk(
         scale=scale,
         spikes=described(
@@ -99,6 +100,11 @@ def bulk_from_values(values: Array, rows: int, columns: int, level: float, kurto
         values=thinned(values),
         error=None,
     )
+
+
+def _zeros(values: Array, rows: int, columns: int) -> int:
+    """How many are zero to float32 precision."""
+    return int((values <= values[-1] * max(rows, columns) * torch.finfo(torch.float32).eps).sum())
 
 
 def lanczos_bulk(matrix: Tensor, level: float, kurtosis: float, generator: torch.Generator) -> Bulk:

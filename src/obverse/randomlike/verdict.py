@@ -15,6 +15,12 @@ from .thresholds import Thresholds
 
 PRUNED_FROM = 0.05  # share of exact zeros
 MOST_SPIKES = 0.05  # of the singular values: with more, the spectrum is wide rather than spiked
+FEW_SPIKES = 3  # so many are spikes in the smallest layer
+
+
+def most_spikes(size: int) -> float:
+    """How many values beyond the edge are still spikes, of `size` singular values."""
+    return max(FEW_SPIKES, MOST_SPIKES * size)
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,7 @@ def _blocks(thresholds: Thresholds, blocks: Number) -> Finding:
 
 def _spectrum(thresholds: Thresholds, spectrum: Spectrum, size: int, causes: list[Finding]) -> Finding:
     far = _unlikely(spectrum.distance, thresholds) and spectrum.distance.value > thresholds.spectrum_distance
-    many = len(spectrum.spikes) > max(1, MOST_SPIKES * size)
+    many = len(spectrum.spikes) > most_spikes(size)
     rank = size - spectrum.null_directions
     distance = f"distance {spectrum.distance.value:.3f}"
     if rank < (1 - MOST_SPIKES) * size:
@@ -165,7 +171,8 @@ def _spectrum(thresholds: Thresholds, spectrum: Spectrum, size: int, causes: lis
     )
     found = [cause for cause in causes if not cause.random_like]
     words = f"spectrum off the Marchenko–Pastur law ({distance}"
-    words += f", {_count(len(spectrum.spikes), 'value')} beyond its edge)" if many else ")"
+    least = "at least " if len(spectrum.spikes) == size // 2 else ""  # no more are counted
+    words += f", {least}{_count(len(spectrum.spikes), 'value')} beyond its edge)" if many else ")"
     if again and any(cause.aspect == "norms" for cause in found):
         words += ", by the norms alone: with equal norms it follows the law"
     elif not found:
