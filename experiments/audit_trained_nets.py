@@ -29,7 +29,7 @@ from trials import RESULTS
 from obverse.data import Dataset, load
 from obverse.nets import relu_mlp
 from obverse.randomlike import audit
-from obverse.randomlike.tables import rows, worst_reversal
+from obverse.randomlike.tables import rows
 from obverse.training.seeds import BATCHES, INITIAL, derive_generator, derive_seed
 
 FILE = RESULTS / "audit-trained-nets" / "nets.jsonl"
@@ -140,7 +140,7 @@ def audited(net: nn.Module, inputs: Tensor) -> list[dict[str, Any]]:
                 "fixed_ratio_low": fixed.interval[0],
                 "fixed_ratio_high": fixed.interval[1],
             }
-        if own := worst_reversal(layer, "data"):
+        if own := layer.worst("data"):
             more |= {"peak": own.peak, "peak_bound": own.peak_bound}
         result.append({name: _short(value) for name, value in (row | more).items()})
     return result

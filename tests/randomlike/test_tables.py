@@ -13,7 +13,7 @@ import pytest
 
 from obverse import ObverseError
 from obverse.randomlike.results import Audit
-from obverse.randomlike.tables import COLUMNS, printable, rows, to_csv, to_frame, worst_reversal
+from obverse.randomlike.tables import COLUMNS, printable, rows, to_csv, to_frame
 from randomlike.made_audits import made_audit, made_layer, made_reversal, unmeasured
 
 AUDIT = made_audit(
@@ -88,7 +88,7 @@ def test_the_columns_are_the_same_for_every_layer():
 def test_the_recovery_ratio_is_the_one_number_of_the_layer():
     for layer, row in zip(AUDIT.layers, rows(AUDIT), strict=True):
         assert row["recovery_ratio"] == (None if layer.ratio is None else layer.ratio.value)
-        assert (worst_reversal(layer, "random") is None) == (layer.ratio is None)
+        assert (layer.worst("random") is None) == (layer.ratio is None)
 
 
 def test_csv_gives_every_value_back():

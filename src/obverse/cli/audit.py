@@ -16,7 +16,7 @@ from ..errors import BadInput
 from ..files import explained, write_text
 from ..randomlike.against import compare_audits
 from ..randomlike.audit import audit as measure_layers
-from ..randomlike.reading import audit_text, write_audit
+from ..randomlike.reading import NAME, audit_text, write_audit
 from ..randomlike.results import Audit, Verdict
 from ..randomlike.tables import to_csv
 from ..randomlike.thresholds import Thresholds
@@ -173,13 +173,13 @@ def parse_thresholds(words: list[str]) -> Thresholds:
 
 def write_files(out: Path, found: Audit, other: Audit | None) -> Path:
     """audit.json, audit.csv, against.json for what it is compared with, and the page, which is returned."""
-    from ..report import build
+    from ..report.page import AGAINST, build
 
-    write_audit(found, out / "audit.json")
+    write_audit(found, out / NAME)
     write_text(out / "audit.csv", to_csv(found))
     if other is not None:
-        write_audit(other, out / "against.json")
+        write_audit(other, out / AGAINST)
     else:  # one that an earlier audit left there is not about this one
         with explained(out):
-            (out / "against.json").unlink(missing_ok=True)
-    return build(out / "audit.json")
+            (out / AGAINST).unlink(missing_ok=True)
+    return build(out / NAME)

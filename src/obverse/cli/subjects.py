@@ -11,7 +11,7 @@ from ..data import Dataset, load
 from ..errors import BadInput
 from ..randomlike.audit import audit
 from ..randomlike.files import open_weights
-from ..randomlike.reading import read_audit
+from ..randomlike.reading import NAME, read_audit
 from ..randomlike.results import Audit
 from ..randomlike.tables import printable
 from ..training import RunRecord, initial_net, load_trained, read_run
@@ -59,7 +59,7 @@ def open_other(against: str, model: Path, data: str | None, data_root: str | Non
 def is_audit(path: Path) -> bool:
     """A JSON file other than the index of a folder of shards, or a directory with an audit and no weights."""
     if path.is_dir():
-        return (path / "audit.json").is_file() and not any(path.glob("*.safetensors*"))
+        return (path / NAME).is_file() and not any(path.glob("*.safetensors*"))
     return path.suffix == ".json" and not path.name.endswith(".index.json")
 
 

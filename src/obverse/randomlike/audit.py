@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import BadInput
+from ..shadow.reversal import check_keep
 from .activations import own_activations
 from .controls import root_mean_square
 from .entries import entries
@@ -201,8 +202,7 @@ def _own_activations(
 
 
 def _check(keep: float, samples: int, budget: float) -> None:
-    if not 0 < keep <= 1:
-        raise BadInput("keep in (0, 1]", got=keep, do="use keep=1.0 to keep all inputs")
+    check_keep(keep)
     if samples < 2:
         raise BadInput("at least 2 samples", got=samples, do="32 is the default")
     if not budget >= 0:

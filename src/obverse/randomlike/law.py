@@ -15,6 +15,12 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 
+def ks_distance(expected: Array) -> float:
+    """Kolmogorov–Smirnov distance of a sample to a law, from the law's cdf at the sorted sample."""
+    steps = np.arange(len(expected) + 1) / len(expected)
+    return float(max((expected - steps[:-1]).max(), (steps[1:] - expected).max()))
+
+
 def edges(rows: int, columns: int, scale: float = 1.0) -> tuple[float, float]:
     """The smallest and the largest singular value that the law allows."""
     short, long = sorted((rows, columns))

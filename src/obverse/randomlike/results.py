@@ -195,11 +195,16 @@ class LayerAudit(Record):
     reversal: tuple[Reversal, ...] = ()
     seconds: float = 0.0
 
+    def worst(self, source: Literal["random", "data"] = "random") -> Reversal | None:
+        """The sparsity at which the layer does worst against its shuffled entries."""
+        found = [one for one in self.reversal if one.source == source]
+        return max(found, key=lambda one: one.ratio.value, default=None)
+
     @property
     def ratio(self) -> Number | None:
         """Layer ÷ shuffled where it is worst among random h: the one number of reversibility."""
-        ratios = [one.ratio for one in self.reversal if one.source == "random"]
-        return max(ratios, key=lambda ratio: ratio.value, default=None)
+        worst = self.worst()
+        return None if worst is None else worst.ratio
 
     def __str__(self) -> str:
         return f"{self.name} ({self.rows} × {self.columns}): {self.sentence}"

@@ -179,10 +179,7 @@ def ks_distance(values: Array, rows: int, columns: int, scale: float) -> float:
     """Kolmogorov–Smirnov distance of singular values (ascending) to the law."""
     if scale <= 0:
         return 1.0
-    size = len(values)
-    expected = law.cdf(values, rows, columns, scale)
-    steps = np.arange(size + 1) / size
-    return float(max((expected - steps[:-1]).max(), (steps[1:] - expected).max()))
+    return law.ks_distance(law.cdf(values, rows, columns, scale))
 
 
 def count_spikes(

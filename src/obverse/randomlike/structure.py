@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .law import ks_distance
 from .results import Correlations, Histogram, Number
 
 COMPARED = 512  # rows or columns compared with each other: 130,000 cosines
@@ -122,10 +123,7 @@ def correlations(
     largest = float(np.abs(cosines).max())
     tail = float(beta.sf(min(largest, 1.0) ** 2, 0.5, (length - 1) / 2))
     typical = math.sqrt(float(beta.isf(-math.expm1(math.log(0.5) / pairs), 0.5, (length - 1) / 2)))
-    ordered = np.sort(scaled)
-    expected = ndtr(ordered)
-    steps = np.arange(pairs + 1) / pairs
-    ks = float(max((expected - steps[:-1]).max(), (steps[1:] - expected).max()))
+    ks = ks_distance(ndtr(np.sort(scaled)))
     edges = np.linspace(-5, 5, 41)
     counts, _ = np.histogram(np.clip(scaled, -4.999, 4.999), edges)
     return Correlations(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 from ..errors import ObverseError
-from .results import Audit, LayerAudit, Reversal
+from .results import Audit, LayerAudit
 
 _FORMULA = ("=", "+", "-", "@")  # a spreadsheet runs a cell that begins so
 _REVERSAL = {
@@ -122,12 +122,6 @@ def to_frame(audit: Audit) -> Any:
     return pandas.DataFrame(rows(audit), columns=COLUMNS)
 
 
-def worst_reversal(layer: LayerAudit, source: Literal["random", "data"]) -> Reversal | None:
-    """The sparsity at which the layer does worst against its shuffled entries."""
-    found = [one for one in layer.reversal if one.source == source]
-    return max(found, key=lambda one: one.ratio.value, default=None)
-
-
 def printable(text: str) -> str:
     """Text from anybody's file without control characters, which could steer a terminal or break a line."""
     return "".join(letter if letter.isprintable() else "�" for letter in text)
@@ -143,8 +137,8 @@ def _row(layer: LayerAudit) -> dict[str, Any]:
         "largest_spike": max((spike.strength for spike in spikes), default=None),
         "row_cosines": sides.get("rows"),
         "column_cosines": sides.get("columns"),
-        "random": worst_reversal(layer, "random"),
-        "data": worst_reversal(layer, "data"),
+        "random": layer.worst("random"),
+        "data": layer.worst("data"),
     }
     return {column: _look_up(parts, place) for column, place in _PLACES.items()}
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..randomlike.results import LayerAudit, Reversal
+from ..randomlike.results import LayerAudit
 from . import small
 from .audit_numbers import Line, number
 from .audit_tables import interval
@@ -122,14 +122,8 @@ def _recovery(pair: Pair) -> Cell:
     if not pair.this.reversal:
         return Cell("Recovery error", None)
     svg = recovery_bars(pair.this.reversal, () if pair.other is None else pair.other.reversal)
-    here, there = worst(pair.this), None if pair.other is None else worst(pair.other)
+    here, there = pair.this.worst(), None if pair.other is None else pair.other.worst()
     keys = pair.keys(ratio="÷ shuffled")
     if here is not None:
         keys += (Key(f"95{FIXED}%", interval(here), "" if there is None else interval(there)),)
     return Cell("Recovery error", _drawn(svg), keys)
-
-
-def worst(layer: LayerAudit) -> Reversal | None:
-    """Where `layer.ratio` was measured."""
-    drawn = [one for one in layer.reversal if one.source == "random"]
-    return max(drawn, key=lambda one: one.ratio.value, default=None)
