@@ -14,6 +14,7 @@ import obverse
 FLOORS = {
     "errors": -1,
     "files": -1,
+    "records": -1,
     "nets": 0,
     "data": 0,
     "shadow": 1,

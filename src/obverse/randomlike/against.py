@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import BadInput
-from .results import Audit, LayerAudit, Number, Record, Verdict
+from ..records import Record
+from .results import Audit, LayerAudit, Number, Verdict
 
 CLEAR = 2.0  # combined standard errors: about 5 % of unchanged numbers get the mark by chance
 

@@ -6,9 +6,11 @@ Weights are shaped as PyTorch shapes them: a layer has `rows` outputs (the paper
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from ..records import Record
 
 Verdict = Literal["random-like", "random-like bulk with spikes", "not random-like", "not judged"]
 VERDICTS: tuple[Verdict, ...] = (
@@ -17,24 +19,6 @@ VERDICTS: tuple[Verdict, ...] = (
     "not random-like",
     "not judged",
 )
-
-
-class Record:
-    """A frozen dataclass that can be written as JSON."""
-
-    def to_dict(self) -> dict[str, Any]:
-        assert is_dataclass(self)
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Record):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value
 
 
 @dataclass(frozen=True)
@@ -55,6 +39,11 @@ class Number(Record):
 class Histogram(Record):
     """Counts between `edges` (one more than counts); what lies beyond the edges is in the outer bins."""
 
+    checks: ClassVar[tuple[tuple[str, Callable[[Any], bool]], ...]] = (
+        ("one more edge than counts", lambda record: len(record.edges) == len(record.counts) + 1),
+        ("edges in ascending order", lambda record: record.edges == tuple(sorted(record.edges))),
+        ("counts ≥ 0", lambda record: min(record.counts, default=0) >= 0),
+    )
     edges: tuple[float, ...]
     counts: tuple[int, ...]
 
@@ -180,6 +169,9 @@ class Finding(Record):
 class LayerAudit(Record):
     """Everything about one weight matrix; what was not measured is None."""
 
+    checks: ClassVar[tuple[tuple[str, Callable[[Any], bool]], ...]] = (
+        ("rows and columns ≥ 1", lambda record: min(record.rows, record.columns) >= 1),
+    )
     name: str
     kind: str  # linear, convolution, …
     rows: int

@@ -1,0 +1,30 @@
+"""Every theorem as something that runs: what is predicted, what was measured, whether it held.
+
+The claim and its rules, the registry, the runner (processes or a Dask cluster, resumable), and one package
+of claims a paper.
+"""
+
+from .claim import Claim, grid
+from .registry import claims, find, load_module, register
+from .results import Judged, Outcome, Point, Sweep
+from .rules import Along, Equal, Exponent, HoldsIn, MeanBelow, NotGrowing, Rule
+
+__all__ = [
+    "Along",
+    "Claim",
+    "Equal",
+    "Exponent",
+    "HoldsIn",
+    "Judged",
+    "MeanBelow",
+    "NotGrowing",
+    "Outcome",
+    "Point",
+    "Rule",
+    "Sweep",
+    "claims",
+    "find",
+    "grid",
+    "load_module",
+    "register",
+]

@@ -1,0 +1,1 @@
+"""Arora, Liang, Ma: Why are deep nets reversible."""
