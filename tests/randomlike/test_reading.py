@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obverse import BadInput, records
+import obverse.records
+from obverse import BadInput
 from obverse.randomlike.reading import audit_text, read_audit, write_audit
 from obverse.randomlike.results import Number
 from randomlike.made_audits import made_audit, made_layer, made_reversal, made_spectrum, unmeasured
@@ -166,7 +167,7 @@ def test_every_field_of_every_record_is_needed_and_no_other_is_taken(tmp_path):
 
 
 def test_lengths_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "MAX_ITEMS", 3)
+    monkeypatch.setattr(obverse.records, "MAX_ITEMS", 3)
     said = refused(tmp_path, plain())
     assert "at most 3 items for the audit.layers in" in said
     assert "; got a list of 4; " in said

@@ -133,7 +133,8 @@ class HoldsIn(Rule):
     def meaning(self) -> str:
         return (
             f"bound held in at least {100 * self.share:g} % of trials at every setting, by the Clopper–"
-            f"Pearson interval of {100 * self.confidence:g} % confidence; inconclusive where it reaches to both sides"
+            f"Pearson interval of {100 * self.confidence:g} % confidence; inconclusive where it reaches to "
+            "both sides"
         )
 
     def judge(self, points: Sequence[Point]) -> Judgement:
@@ -227,7 +228,8 @@ class NotGrowing(Rule):
     def meaning(self) -> str:
         return (
             f"measured ÷ stated rate does not grow with {self.along.variable}: the "
-            f"{100 * self.confidence:g} % interval of its exponent lies below {self.tolerance:g}; failed where it lies above"
+            f"{100 * self.confidence:g} % interval of its exponent lies below {self.tolerance:g}; "
+            "failed where it lies above"
         )
 
     def judge(self, points: Sequence[Point]) -> Judgement:
