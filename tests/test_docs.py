@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,10 +18,11 @@ def blocks(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
-def test_snippets_run(page: Path) -> None:
-    names: dict[str, object] = {}
+def test_snippets_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType(f"docs_{page.stem}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # as in a file: functions are found by name
     for number, block in enumerate(blocks(page), start=1):
-        exec(compile(block, f"{page.name} block {number}", "exec"), names)
+        exec(compile(block, f"{page.name} block {number}", "exec"), module.__dict__)
 
 
 def test_links_lead_somewhere() -> None:

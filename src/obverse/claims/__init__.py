@@ -8,6 +8,8 @@ from .claim import Claim, grid
 from .registry import claims, find, load_module, register
 from .results import Judged, Outcome, Point, Sweep
 from .rules import Along, Equal, Exponent, HoldsIn, MeanBelow, NotGrowing, Rule
+from .runner import run
+from .store import read_sweep
 
 __all__ = [
     "Along",
@@ -26,5 +28,7 @@ __all__ = [
     "find",
     "grid",
     "load_module",
+    "read_sweep",
     "register",
+    "run",
 ]

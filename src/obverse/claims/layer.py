@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from .conditions import check_hidden, check_keep
-from .stream import Weights, draw_seed
+from .stream import DRAWN, Weights, draw_seed, fill
 
 
 @torch.no_grad()
@@ -34,26 +36,29 @@ def reverse_and_infer(
     check_hidden(h)
     scale = (2 if relu else 1) / (keep * weights.inputs)
     kept = keep * (1 - drop)
-    rows = h.to(torch.float32)
-    total = torch.zeros(h.shape, dtype=torch.float64)
-    for block, generators in weights.blocks(masks):
-        x = (block @ rows.T).mul_(scale)
-        if relu:
-            x.relu_()
-        if kept < 1:
-            x.mul_(_mask(generators, x.shape, kept))
-        total += (x.T @ block).double()
-    return total / (1 - drop)
+    # ReLU lets α through. Of a long batch not all at once: x is at most four times as large as its block.
+    batches = (scale * h).to(torch.float32).split(4 * weights.units)
+    totals = [torch.zeros_like(rows) for rows in batches]
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        for block, generators in weights.blocks(masks):
+            for rows, total in zip(batches, totals, strict=True):
+                x = rows @ block.T
+                if relu:
+                    x.relu_()
+                if kept < 1:
+                    parts = x.split(weights.rows, dim=1)
+                    list(pool.map(_thin, parts, generators, [kept] * len(parts)))
+                total.addmm_(x, block)
+    return torch.cat(totals).double() / (1 - drop)
 
 
-def _mask(generators: list[np.random.Generator], shape: torch.Size, keep: float) -> Tensor:
-    rows, columns = shape
-    each = -(-rows // len(generators))
-    parts = [
-        random.random((min(each, rows - at * each), columns), dtype=np.float32) < keep
-        for at, random in enumerate(generators)
-    ]
-    return torch.from_numpy(np.concatenate(parts))
+def _thin(x: Tensor, random: np.random.Generator, keep: float) -> None:
+    """Keep each entry with this probability, in place."""
+    below = np.uint32(min(round(keep * 2**32), 2**32 - 1))
+    for some in x.split(max(1, DRAWN // x.shape[1])):
+        words = random.integers(0, 2**64, -(-some.numel() // 2), dtype=np.uint64).view(np.uint32)
+        entries = some.numpy()
+        entries *= (words[: some.numel()] < below).reshape(some.shape)
 
 
 @torch.no_grad()
@@ -63,18 +68,18 @@ def fresh_weights(
     """ĥ = Wᵀx for one h and so many independent W and masks: draws × m, in float64."""
     check_keep(keep)
     check_hidden(h)
-    m = len(h)
     scale = (2 if relu else 1) / (keep * inputs)
+    row = (scale * h).to(torch.float32)
     random = np.random.Generator(np.random.Philox(draw_seed(generator)))
-    each = max(1, 2**22 // (inputs * m))
+    together = torch.empty(min(draws, max(1, 2**22 // (inputs * len(h)))), inputs, len(h))
     found = []
-    for start in range(0, draws, each):
-        count = min(each, draws - start)
-        weights = torch.from_numpy(random.standard_normal((count, inputs, m), dtype=np.float32))
-        x = (weights @ h.to(torch.float32)).mul_(scale)
+    for start in range(0, draws, len(together)):
+        weights = together[: draws - start]
+        fill(weights.view(-1, len(h)).numpy(), random)
+        x = weights @ row
         if relu:
             x.relu_()
         if keep < 1:
-            x.mul_(torch.from_numpy(random.random((count, inputs), dtype=np.float32) < keep))
+            _thin(x, random, keep)
         found.append((x.unsqueeze(1) @ weights).squeeze(1).double())
     return torch.cat(found)

@@ -1,7 +1,7 @@
 """A random matrix W of n × m that is never held: its rows are drawn in blocks when needed, and again alike.
 
-Each block comes from a counter-based generator (Philox) by its number, so that memory does not grow with n
-and no block depends on another. Not for what is done with W (see layer).
+Each group of rows comes from a counter-based generator (Philox) by its number, so that memory does not grow
+with n, and no group depends on another or on how many threads draw. Not for what is done with W: see layer.
 """
 
 from __future__ import annotations
@@ -14,47 +14,93 @@ import numpy as np
 import torch
 from torch import Tensor
 
-ROWS = 256  # of one block of the generator
-ENTRIES = 2**24  # of W held at a time: 64 MB
+HELD = 2**22  # entries of W held at a time, 16 MB: memory of this size is used again, and not mapped anew
+ALONE = 2**18  # entries from one generator: enough to be worth making it, few enough for several threads
+DRAWN = 2**16  # entries drawn at once, so that what they are made from stays in a core's cache
 
 Draw = Callable[[np.random.Generator, int, int], np.ndarray]
 
 
 def normal(random: np.random.Generator, rows: int, columns: int) -> np.ndarray:
-    """Eq. 7: W_ij ~ N(0, 1)."""
-    return random.standard_normal((rows, columns), dtype=np.float32)
+    """Eq. 7: W_ij ~ N(0, 1), by Box and Muller: three times as fast as NumPy's own, which branches.
+
+    32 bits for the radius reach to 6.7 standard deviations; one entry in 4·10¹⁰ should lie beyond.
+    """
+    half = -(-rows * columns // 2)
+    words = random.integers(0, 2**64, half, dtype=np.uint64).view(np.uint32)
+    radius = share(words[:half])
+    np.log(radius, out=radius)
+    radius *= -2
+    np.sqrt(radius, out=radius)
+    angle = words[half:].view(np.int32).astype(np.float32)
+    angle *= np.pi / 2**31
+    pairs = np.empty((2, half), dtype=np.float32)
+    np.cos(angle, out=pairs[0])
+    np.sin(angle, out=pairs[1])
+    pairs *= radius
+    return pairs.reshape(-1)[: rows * columns].reshape(rows, columns)
+
+
+def share(words: np.ndarray) -> np.ndarray:
+    """Uniform on (0, 1] out of 32-bit words: as float32, finer towards 0 and never 0."""
+    found = words.astype(np.float32)
+    found += 0.5
+    found *= 2.0**-32
+    return found
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The paper's W (n × m: the transpose of a PyTorch weight), by its seed and the law of its entries."""
+    """The paper's W (n × m: the transpose of a PyTorch weight), by its seed and the law of its entries.
+
+    `draw` makes the next rows of W, a multiple of 8 of them at a time and at the end what is left.
+    """
 
     inputs: int  # n
     units: int  # m
     seed: int
     draw: Draw = normal
 
+    @property
+    def rows(self) -> int:
+        """How many rows come from one generator; all but the last have as many."""
+        return _eights(ALONE // self.units)
+
     def blocks(self, stream: int = 0) -> Iterator[tuple[Tensor, list[np.random.Generator]]]:
-        """W's rows in order, and for each ROWS of them a generator for what belongs to them, such as masks.
+        """W's rows in order, and for each `rows` of them a generator for what belongs to them, such as masks.
 
         `stream` gives other such generators beside the same rows.
         """
-        together = max(1, ENTRIES // (ROWS * self.units)) * ROWS
+        together = max(1, HELD // (self.rows * self.units)) * self.rows
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
             for start in range(0, self.inputs, together):
-                firsts = range(start, min(start + together, self.inputs), ROWS)
-                parts = list(pool.map(self._part, firsts))
-                whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
-                yield torch.from_numpy(whole), [self._random(first, 1 + stream) for first in firsts]
+                block = torch.empty(min(together, self.inputs - start), self.units)
+                firsts = range(start, start + len(block), self.rows)
+                list(pool.map(self._fill, firsts, block.split(self.rows)))
+                yield block, [self._random(first, 1 + stream) for first in firsts]
 
-    def _part(self, first: int) -> np.ndarray:
-        return self.draw(self._random(first, 0), min(ROWS, self.inputs - first), self.units)
+    def _fill(self, first: int, part: Tensor) -> None:
+        fill(part.numpy(), self._random(first, 0), self.draw)
 
     def _random(self, first: int, stream: int) -> np.random.Generator:
-        counter = np.array([0, 0, first // ROWS, stream], dtype=np.uint64)
+        # Drawing counts up the first two of the four words: 2¹²⁸ steps before it would reach a neighbour.
+        counter = np.array([0, 0, first // self.rows, stream], dtype=np.uint64)
         return np.random.Generator(np.random.Philox(key=self.seed, counter=counter))
 
 
 def draw_seed(generator: torch.Generator) -> int:
     """A seed for a Weights out of a torch generator."""
     return int(torch.randint(2**62, (), generator=generator))
+
+
+def fill(matrix: np.ndarray, random: np.random.Generator, draw: Draw = normal) -> None:
+    """Draw a matrix in place, a few rows at a time."""
+    step = _eights(DRAWN // matrix.shape[1])
+    for row in range(0, len(matrix), step):
+        some = matrix[row : row + step]
+        some[:] = draw(random, *some.shape)
+
+
+def _eights(count: int) -> int:
+    """The multiple of 8 at or below, at least 8."""
+    return max(8, count // 8 * 8)

@@ -20,6 +20,7 @@ NONE = "–"
 GAP = 2  # letters between columns
 NAME = 20  # of a long name so many letters are shown, before another column has to go
 FEWEST = 10  # … and so many at the very least
+SENTENCE = 24  # letters on a line of a column of sentences, at least
 PIPED = 120  # columns where nothing says how wide the output is
 
 
@@ -34,6 +35,8 @@ class Column:
     drop: int = 0  # columns with the largest number go first where there is no room; 0: never
     left: bool = False
     styles: tuple[str, ...] = ()  # of each cell, in place of the mark's
+    whole: bool = False  # names that are there to be copied: never shortened
+    folded: bool = False  # sentences: onto as many lines as they need in the room that is left
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
@@ -41,7 +44,8 @@ class Column:
 
     @cached_property
     def width(self) -> int:
-        return max(map(len, (self.title, *self.shown)))
+        longest = max(map(len, (self.title, *self.shown)))
+        return min(longest, SENTENCE) if self.folded else longest
 
     def style(self, at: int) -> str:
         return self.styles[at] if self.styles else "red" if at in self.marked else ""
@@ -72,7 +76,10 @@ def print_grid(console: Console, columns: Sequence[Column], star: str) -> None:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
     for column in columns:
         table.add_column(
-            column.title, justify="left" if column.left else "right", no_wrap=True, overflow="ellipsis"
+            column.title,
+            justify="left" if column.left else "right",
+            no_wrap=not column.folded,
+            overflow="fold" if column.folded else "ellipsis",
         )
     for at in range(len(columns[0].cells)):
         table.add_row(*(Text(column.shown[at], column.style(at)) for column in columns))
@@ -81,21 +88,24 @@ def print_grid(console: Console, columns: Sequence[Column], star: str) -> None:
     if any(column.marked for column in columns):
         said.append(f"*: {star}")
     console.print()
-    console.print(Text("; ".join(said), "dim"))
-    console.print()
+    if said:
+        console.print(Text("; ".join(said), "dim"))
+        console.print()
 
 
 def fit(columns: Sequence[Column], width: int) -> list[Column]:
     """Those columns that say something and have room beside names of `NAME` letters."""
     kept = [replace(column, cells=tuple(map(printable, column.cells))) for column in columns]
     kept[1:] = [column for column in kept[1:] if set(column.cells) != {NONE}]
-    wanted = min(kept[0].width, NAME)
+    wanted = kept[0].width if kept[0].whole else min(kept[0].width, NAME)
 
     def room() -> int:
         return width - sum(column.width + GAP for column in kept[1:])
 
     while room() < wanted and any(column.drop for column in kept):
         kept.remove(max(kept, key=lambda column: column.drop))
+    if kept[0].whole:
+        return kept
     names = tuple(shorten(name, max(room(), FEWEST)) for name in kept[0].cells)
     return [replace(kept[0], cells=names), *kept[1:]]
 

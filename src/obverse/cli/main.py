@@ -1,7 +1,7 @@
 """The command `obverse`: gathers the commands and turns errors into one sentence and an exit code.
 
-Exit codes: 0 done; 2 something to put right (the sentence says what); 3 found what `audit --fail-on` names;
-1 a bug; 130 stopped by Ctrl-C.
+Exit codes: 0 done; 2 something to put right (the sentence says what); 3 found what `audit --fail-on` or
+`claims run --check` looks for; 1 a bug, or a claim that crashed; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from .. import __version__
 from ..errors import ObverseError
 from ..training.fit import Interrupted
 from .audit import audit
+from .claims import claims_app
 from .compare import compare
 from .report import report
 from .sample import sample
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 for command in (train, compare, sample, audit, report):
     app.command()(command)
+app.add_typer(claims_app, name="claims")
 
 
 def _print_version(wanted: bool) -> None:

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from ..randomlike.tables import printable
 from .grid import shorten
 
 LONGEST = 40  # letters of a name beside a bar
+BARS = 8  # of claims at a time: more would not leave room for what was on the screen
 OnRun = Callable[..., dict[str, Any]]
 
 
@@ -73,3 +74,47 @@ def layer_progress(title: str) -> Iterator[Callable[[int, int, str], None] | Non
             progress.update(bar, completed=done, total=total, layer=layer, refresh=True)
 
         yield on_layer
+
+
+@contextmanager
+def claims_progress(settings: Mapping[str, int]) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Yields what a sweep calls after each setting: a bar for all, and one each for the next few claims.
+
+    `settings` is how many there are of each claim, by its id. A claim's bar goes when it has been measured,
+    and makes room for the next one.
+    """
+    console = Console(stderr=True)
+    if not console.file.isatty():
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console) as progress:
+        whole = progress.add_task(f"0 of {len(settings)} claims", total=None)
+        bars: dict[str, TaskID] = {}
+        state = {id: (0, total) for id, total in settings.items()}
+
+        def refresh() -> None:
+            left = [id for id, (done, total) in state.items() if done < total]
+            at_work = sorted(left, key=lambda id: state[id][0] == 0)[:BARS]  # those begun come first
+            for id in bars.keys() - at_work:
+                progress.remove_task(bars.pop(id))
+            for id in at_work:
+                if id not in bars:
+                    bars[id] = progress.add_task(shorten(printable(id), LONGEST), total=None)
+                done, total = state[id]
+                progress.update(bars[id], completed=done, total=total)
+            done, total = (sum(counts) for counts in zip(*state.values(), strict=True))
+            title = f"{len(state) - len(left)} of {len(state)} claims"
+            progress.update(whole, completed=done, total=total, description=title, refresh=True)
+
+        def on_point(id: str, done: int, total: int) -> None:
+            state[id] = done, total
+            refresh()
+
+        refresh()
+        yield on_point

@@ -22,12 +22,17 @@ def number(value: float) -> str:
     if size == 0:
         return "0"
     if size < 9.995e-4 or size >= 1e9:
-        digits, power = f"{value:.1e}".split("e")
-        text = f"{digits.removesuffix('.0')}·10{str(int(power)).translate(_RAISED)}"
-    else:
-        is_whole = isinstance(value, int) or size >= 999.5
-        text = f"{value:,.0f}" if is_whole else f"{value:#.3g}".removesuffix(".")
+        return powered(value)
+    is_whole = isinstance(value, int) or size >= 999.5
+    text = f"{value:,.0f}" if is_whole else f"{value:#.3g}".removesuffix(".")
     return text.replace("-", "−")
+
+
+def powered(value: float, decimals: int = 1) -> str:
+    """With a power of ten: 3.2·10⁻⁵, 4·10⁹."""
+    digits, power = f"{value:.{decimals}e}".split("e")
+    short = digits.rstrip("0").rstrip(".") if decimals else digits
+    return f"{short.replace('-', '−')}·10{str(int(power)).translate(_RAISED)}"
 
 
 def brief(value: float) -> str:

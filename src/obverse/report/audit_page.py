@@ -6,14 +6,10 @@ SVG that `small` draws from numbers is put in as it is.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
 from pathlib import PurePath
-from typing import Any
 
 from ..randomlike.against import Comparison, LayerChange, compare_audits
 from ..randomlike.results import VERDICTS, Audit, Entries, LayerAudit, Spectrum, Verdict
@@ -21,7 +17,7 @@ from . import palette, small
 from .audit_cells import Cell, Pair, cells
 from .audit_numbers import Line, line, number, quantities
 from .audit_tables import reversal_table, spike_table
-from .template import environment, plain, spell
+from .template import environment, pairs, plain, script
 from .words import listed, seconds
 
 # A class of the stylesheet for each; the colour never says it alone.
@@ -36,7 +32,6 @@ LONGEST_NAME = 120
 LONGEST_SENTENCE = 600
 MOST_FINDINGS = 20
 MOST_NAMED = 20  # layers in a sentence; the rest is counted
-MOST_SETTINGS = 60
 
 
 @dataclass(frozen=True)
@@ -68,7 +63,7 @@ def render_audit(audit: Audit, other: Audit | None = None) -> str:
     comparison = None if other is None else compare_audits(other, audit)
     twins = {} if other is None else {layer.name: layer for layer in other.layers}
     clear = {} if comparison is None else {one.name: _clear(one) for one in comparison.layers}
-    script = files(__package__).joinpath("audit.js").read_text(encoding="utf-8")
+    code, digest = script("list.js", "audit.js")
     engine = environment()
     engine.filters["named"] = partial(plain, longest=LONGEST_NAME)
     engine.filters["bounded"] = partial(plain, longest=LONGEST_SENTENCE)
@@ -86,15 +81,15 @@ def render_audit(audit: Audit, other: Audit | None = None) -> str:
         verdicts=[(verdict, TONES[verdict], audit.count(verdict)) for verdict in VERDICTS],
         tones=TONES,
         tables={
-            "Thresholds": _pairs(audit.thresholds),
-            "Settings": _pairs(audit.settings),
-            "Versions": _pairs(audit.versions),
+            "Thresholds": pairs(audit.thresholds),
+            "Settings": pairs(audit.settings),
+            "Versions": pairs(audit.versions),
         },
         seconds=seconds(audit.seconds),
         most_findings=MOST_FINDINGS,
         shared=Markup(small.shared()),
-        script=Markup(script),
-        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script=code,
+        digest=digest,
         palette=palette,
         version=__version__,
     )
@@ -208,7 +203,3 @@ def _some(names: Sequence[str]) -> str:
     shown = [plain(name, LONGEST_NAME) or "(no name)" for name in names[:MOST_NAMED]]
     more = len(names) - MOST_NAMED
     return listed(shown) if more <= 0 else f"{', '.join(shown)} and {more} more"
-
-
-def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(plain(key), plain(spell(value))) for key, value in list(values.items())[:MOST_SETTINGS]]

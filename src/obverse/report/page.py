@@ -1,4 +1,4 @@
-"""One self-contained HTML page from a run, a comparison or an audit. Not for computing results.
+"""One self-contained HTML page from a run, a comparison, an audit or claims. Not for computing results.
 
 Everything that comes from a directory is untrusted text: it goes through the template's escaping, and
 only the SVG that `figures` draws is put in as it is.
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..claims.store import NAME as CLAIMS
+from ..claims.store import read_sweep
 from ..data import Dataset, load
 from ..errors import BadInput, ObverseError
 from ..files import write_text
@@ -19,6 +21,7 @@ from ..randomlike.reading import read_audit
 from ..training.compare import Row
 from . import palette, words
 from .audit_page import render_audit
+from .claims_page import render_sweep
 from .figures import figures
 from .images import COLUMNS, SCALING, ZERO, check_images, choose_run, shadow_pictures, triple_png
 from .results import Results, is_results, read_results
@@ -42,13 +45,20 @@ class Gallery:
 
 
 def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -> Path:
-    """Write the page of a run or comparison directory, `report.html` in it, or of an audit, `audit.html`.
+    """Write the page of a run or comparison directory, `report.html` in it, of an audit, `audit.html`, or of
+    a sweep of claims, `claims.html`.
 
     An audit is its audit.json, or a directory that holds one and no run; an against.json beside it is the
-    audit that it is compared with. `out` is another place. `data` saves loading the data set for the
-    pictures of a run again; where it cannot be loaded, the page says so.
+    audit that it is compared with. A sweep is its claims.json, or a directory that holds one and neither.
+    `out` is another place. `data` saves loading the data set for the pictures of a run again; where it
+    cannot be loaded, the page says so.
     """
     path = Path(path)
+    if _is_sweep(path):
+        folder = path if path.is_dir() else path.parent
+        target = _target(out, folder / "claims.html")
+        write_text(target, render_sweep(read_sweep(path)))
+        return target
     if path.is_file() or ((path / AUDIT).is_file() and not is_results(path)):
         folder = path if path.is_dir() else path.parent
         audit, against = read_audit(path), folder / AGAINST
@@ -60,6 +70,13 @@ def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -
     target = _target(out, path / "report.html")
     write_text(target, render(results, gallery(path, data)))
     return target
+
+
+def _is_sweep(path: Path) -> bool:
+    """A file by its name; a directory if it holds one and nothing else that has a page."""
+    if path.is_file():
+        return path.name == CLAIMS
+    return (path / CLAIMS).is_file() and not (path / AUDIT).is_file() and not is_results(path)
 
 
 def _target(out: Path | None, usual: Path) -> Path:

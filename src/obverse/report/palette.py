@@ -22,21 +22,26 @@ def marker(index: int) -> str:
     return MARKERS[index % len(MARKERS)]
 
 
-def swatch(index: int) -> str:
-    """A small inline SVG: the variant's line and marker, without ids, so that it may be repeated."""
+def shape(index: int, size: float) -> str:
+    """The variant's marker as the path of an SVG, around 0."""
     from matplotlib.markers import MarkerStyle
     from matplotlib.path import Path
     from matplotlib.transforms import Affine2D
 
     style = MarkerStyle(marker(index))
-    path = style.get_path().transformed(style.get_transform() + Affine2D().scale(9, -9))
+    path = style.get_path().transformed(style.get_transform() + Affine2D().scale(size, -size))
     letters = {Path.MOVETO: "M", Path.LINETO: "L", Path.CURVE3: "Q", Path.CURVE4: "C", Path.CLOSEPOLY: "Z"}
     parts = []
     for points, code in path.iter_segments():
         numbers = "" if code == Path.CLOSEPOLY else " ".join(f"{value:.2f}" for value in points)
         parts.append(f"{letters[code]}{numbers}")
+    return "".join(parts)
+
+
+def swatch(index: int) -> str:
+    """A small inline SVG: the variant's line and marker, without ids, so that it may be repeated."""
     return (
         '<svg class="swatch" viewBox="-14 -7 28 14" aria-hidden="true">'
         f'<path d="M-13 0H13" style="stroke: {colour(index)}; stroke-width: 2"/>'
-        f'<path d="{"".join(parts)}" style="fill: {colour(index)}"/></svg>'
+        f'<path d="{shape(index, 9)}" style="fill: {colour(index)}"/></svg>'
     )

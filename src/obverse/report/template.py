@@ -5,13 +5,18 @@ Escaping is the engine's, for every value that is not `Markup`; `plain` bounds w
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 LONGEST_TEXT = 200
+MOST_PAIRS = 60
 
 
 def environment() -> Environment:
@@ -46,3 +51,16 @@ def plain(text: str, longest: int = LONGEST_TEXT) -> str:
     """Text of any origin on one line and of bounded length."""
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names and values of any origin as text, of bounded number and length."""
+    return [(plain(key), plain(spell(value))) for key, value in list(values.items())[:MOST_PAIRS]]
+
+
+def script(*names: str) -> tuple[Markup, str]:
+    """The scripts of this folder as one, and the digest by which a page's policy allows it and no other."""
+    from markupsafe import Markup
+
+    code = "".join(files(__package__).joinpath(name).read_text(encoding="utf-8") for name in names)
+    return Markup(code), base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()

@@ -1,0 +1,83 @@
+"""How much longer h → x → ĥ takes with a streamed W than its multiplications would at torch's full speed.
+
+Drawing W and the masks is part of it. Beside the ratio: one pass of an n = 10⁶, m = 10⁴ layer, its seconds
+and the peak memory of its process.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from statistics import median
+from typing import Any
+
+import torch
+from measure import Outcome, alternate, compare, publish
+
+from obverse.claims.layer import reverse_and_infer
+from obverse.claims.stream import Weights
+
+SQUARE = 4096  # side of the plain product
+BATCH = 512
+LAYERS = {"10000 × 2000": (10_000, 2000), "2000 × 10000": (2000, 10_000), "40000 × 500": (40_000, 500)}
+KEEP = 0.1
+BAR = 2.0  # half of the plain speed
+
+LARGE = """
+import sys, torch
+from pathlib import Path
+from time import perf_counter
+from obverse.claims.layer import reverse_and_infer
+from obverse.claims.stream import Weights
+n, m, batch = map(int, sys.argv[1:])
+h = torch.rand(batch, m, generator=torch.Generator().manual_seed(0))
+start = perf_counter()
+reverse_and_infer(Weights(n, m, seed=1), h, 0.1)
+print(perf_counter() - start, Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+"""
+
+
+def large(n: int, m: int, batch: int) -> dict[str, float]:
+    """One pass in a process of its own; W would take 4nm bytes."""
+    command = [sys.executable, "-c", LARGE, *map(str, (n, m, batch))]
+    seconds, kilobytes = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return {
+        "inputs": n,
+        "units": m,
+        "batch": batch,
+        "seconds": float(seconds),
+        "peak_megabytes": int(kilobytes) / 1000,
+        "megabytes_of_weights": 4 * n * m / 1e6,
+    }
+
+
+def stream_ratio(repetitions: int) -> Outcome:
+    """Streamed layer ÷ as many multiplications in a plain product, the slowest of three shapes."""
+    random = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(SQUARE, SQUARE, generator=random) for _ in range(2))
+    shares: dict[str, Any] = {}
+    slowest: Outcome | None = None
+    for name, (n, m) in LAYERS.items():
+        weights, h = Weights(n, m, seed=1), torch.rand(BATCH, m, generator=random)
+        sides = {"streamed": lambda: reverse_and_infer(weights, h, KEEP), "product": lambda: left @ right}
+        seconds = alternate(sides, repetitions)
+        # Two products with W, against the square's own count: both in multiplications.
+        times = 2 * n * m * BATCH / SQUARE**3
+        seconds["product"] = [times * one for one in seconds["product"]]
+        outcome = compare(
+            "claims_stream", f"streamed layer ÷ plain product, n × m = {name}", BAR, seconds, batch=BATCH
+        )
+        shares[name] = 1 / outcome.ratio
+        if slowest is None or outcome.ratio > slowest.ratio:
+            slowest = outcome
+    assert slowest is not None
+    slowest.details["share_of_plain_speed"] = shares
+    speed = 2 * SQUARE**3 * times / median(seconds["product"])
+    slowest.details["plain_gigaflops"] = speed / 1e9
+    slowest.details["large"] = large(1_000_000, 10_000, 16)
+    slowest.details["larger_batch_in_as_much_memory"] = large(100_000, 10_000, 512)
+    return slowest
+
+
+if __name__ == "__main__":
+    publish(stream_ratio, repetitions=9)
