@@ -20,6 +20,7 @@ SCRIPTS = {
     "import_time": ("import_time",),
     "audit_time": ("audit_time_mlp", "audit_time_pair"),
     "audit_memory": ("audit_memory",),
+    "claims_stream": ("claims_stream",),
 }
 
 

@@ -45,7 +45,7 @@ def test_batches_longer_than_a_piece_give_the_same(small_blocks):
 
 
 def recovered_masks(weights: Weights, keep: float, *, rows: int = 3, **options: float) -> np.ndarray:
-    """The masks themselves, where W is the identity: ĥ of a linear layer is then h ⊙ mask, up to its scale."""
+    """The masks themselves, where W is the identity: a linear layer's ĥ is then h ⊙ mask, up to its scale."""
     inputs = weights.inputs
     found = reverse_and_infer(weights, torch.ones(rows, inputs), keep, relu=False, **options)
     return found.numpy() * keep * inputs

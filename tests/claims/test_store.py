@@ -176,8 +176,8 @@ def measure(setting, generator):
     return [{value}, {value}]
 
 words = dict.fromkeys(("title", "statement", "source", "quantity"), "")
-law = {"predict": lambda setting: 2.0, "measure": measure, "rule": Equal()}
-register(Claim("mine", **words, **law, grid=grid(n=1), axis="n"))
+law = {{"predict": lambda setting: 2.0, "measure": measure, "rule": Equal()}}
+register(Claim("mine", **words, **law, grid=grid(n=tuple(range(8))), axis="n"))
 """
 
 
@@ -188,8 +188,9 @@ def test_an_edited_file_is_measured_again(tmp_path, jobs):
         file.write_text(EDITED.format(value=value))
         with loaded(file):
             (outcome,) = run(find(["mine"]), out=tmp_path / "out", jobs=jobs)
-        assert (outcome.points[0].mean, outcome.verdict) == (value, verdict)
-    assert len(points(tmp_path / "out")) == 2  # what is as it was before is known
+        assert [point.mean for point in outcome.points] == [value] * 8
+        assert outcome.verdict == verdict
+    assert len(points(tmp_path / "out")) == 16  # what is as it was before is known
 
 
 def test_one_process_at_a_time(logged, tmp_path):

@@ -131,7 +131,8 @@ def test_groups_are_independent(small_blocks):
 def test_blocks_stay_small(units):
     """HELD entries, or what the rows of one generator take."""
     weights = Weights(10**9, units, seed=0)
-    assert weights.rows % 8 == 0 and weights.rows >= 8
+    assert weights.rows > 0
+    assert weights.rows % 8 == 0
     block, generators = next(weights.blocks())
     assert block.numel() <= max(stream.HELD, 8 * units)
     assert len(block) == len(generators) * weights.rows
@@ -139,7 +140,8 @@ def test_blocks_stay_small(units):
 
 def test_seeds_come_from_the_generator():
     one, two = (draw_seed(torch.Generator().manual_seed(seed)) for seed in (1, 2))
-    assert one != two and one == draw_seed(torch.Generator().manual_seed(1))
+    assert one != two
+    assert one == draw_seed(torch.Generator().manual_seed(1))
     assert 0 <= one < 2**62
 
 

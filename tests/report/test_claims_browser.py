@@ -32,7 +32,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     texts = {
         "claims": render_sweep(sample_sweep()),
         "many": render_sweep(many_claims(80)),
-        "hostile": render_sweep(sweep_of([hostile(one) for one in sample_sweep()])),
+        "hostile": render_sweep(sweep_of([hostile(one) for one in sample_sweep().outcomes[:4]])),
     }
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -181,7 +181,6 @@ def test_hostile_text_runs_nothing_and_breaks_no_layout(
 ) -> None:
     open_page(browser, pages["hostile"], size, "light")
     browser.execute_script(OPEN_ALL)
-    save_screenshot(browser, f"claims-hostile-{'desk' if size == DESK else 'phone'}")
     assert browser.get_log("browser") == []
     assert [url for url in requests(browser) if not url.startswith("data:")] == [pages["hostile"].as_uri()]
     assert browser.execute_script("return document.querySelectorAll('b').length") == 0

@@ -306,6 +306,14 @@ def test_one_setting_is_a_line_of_its_own(sweep: Sweep) -> None:
     assert "whisker" not in drawn(alone)
 
 
+def test_a_bar_without_end_does_not_squeeze_the_points() -> None:
+    one = outcome("a", settings("t", (1, 2, 3)), lambda s: s["t"], Equal(), spread=0.01)
+    wide = replace(one, points=(replace(one.points[0], low=-1e6, high=1e6), *one.points[1:]))
+    heights = spots(drawn(wide))[:, 1]
+    # cut at twice the largest value to either side: 12 units in the frame and its margins, 2 between points
+    assert np.ptp(heights) == pytest.approx(HEIGHT * 2 / 12 / 1.1, rel=0.05)
+
+
 def test_twins_have_the_same_axes(sweep: Sweep) -> None:
     printed, corrected = (one for one in sweep if one.id.startswith("alm.support"))
     both = [plot(one, (printed, corrected)) for one in (printed, corrected)]
@@ -342,6 +350,8 @@ def test_summary_counts_every_verdict(sweep: Sweep, page: str) -> None:
     text = words(Reader(page).text)
     assert said in text
     assert "2 verdicts differ from what was expected: alm.universal, mine.first." in text
+    assert "found at full settings" not in text
+    assert "found at full settings" in render_sweep(replace(sweep, quick=True))
     fine = sweep_of(list(sweep)[:1], quick=True, seconds=41.24, seed=7)
     assert summary(fine) == "Of 1 claim, 1 held, in a quick sweep of 41.2 seconds with seed 7."
     assert "No verdict differs from what was expected." in words(Reader(render_sweep(fine)).text)
@@ -450,10 +460,18 @@ def test_text_from_a_file_is_only_text(sweep: Sweep) -> None:
     assert len(page) < 1_000_000
 
 
+def test_names_in_a_plot_are_only_text() -> None:
+    along = drawn(outcome("a", settings("<b>&t", (1, 2)), lambda s: 1.0, Equal(), axis="<b>&t"))
+    named = drawn(outcome("a", settings("t", ("<b>&", "y")), lambda s: 1.0, Equal()))
+    for svg in (along, named):
+        assert "b" not in Reader(svg).tags
+        assert svg.count(">&lt;b&gt;&amp;") == 1
+
+
 @pytest.mark.parametrize("name", ["a b", "tools", "x" * 300, "", "claim-a", "ĥ", 'a"onclick=1'])
 def test_ids_of_claims_are_never_other_ids(sweep: Sweep, name: str) -> None:
     one = replace(sweep.outcomes[0], id=name)
-    found = Reader(render_sweep(sweep_of([one, one, replace(one, id="a")])))
+    found = Reader(render_sweep(sweep_of([one, replace(one), replace(one, id="a")])))
     assert len(found.ids) == len(set(found.ids))
     assert all(one == "data:," or one[1:] in found.ids for one in found.references)
 

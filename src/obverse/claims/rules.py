@@ -68,7 +68,7 @@ class Equal(Rule):
 
     @property
     def meaning(self) -> str:
-        about = f" plus {100 * self.tolerance:g} % of the prediction" if self.tolerance else ""
+        about = f", plus {100 * self.tolerance:g} %," if self.tolerance else ""
         return (
             f"measured mean within {self.sigmas:g} standard errors{about} of the prediction at every setting"
             f"; inconclusive where these are more than {100 * self.resolution:g} % of the prediction"

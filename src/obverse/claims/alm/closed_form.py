@@ -1,6 +1,6 @@
 """Beyond Theorem 2.3: the recovery error at every threshold in closed form, and the best threshold from it.
 
-The expectation is over W as well: a trial here is a W, with many h under it. Not for one W: see reversibility.
+The expectation is over W as well: a trial is a W, with many h under it. Not for one W: see reversibility.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def expected_best_error(setting: Setting) -> float:
 def expected_survivors(setting: Setting) -> float:
     """Off the support ĥ_i ~ N(0, (2/t)‖h‖²)."""
     above = torch.special.ndtr(torch.tensor(-expected_threshold(setting) / sqrt(2), dtype=torch.float64))
-    return (setting["m"] - setting["k"]) * float(above)
+    return float((setting["m"] - setting["k"]) * above)
 
 
 def at_thresholds(sizes: list[tuple[int, int]], thresholds: tuple[float, ...]) -> tuple[Setting, ...]:
@@ -118,8 +118,8 @@ register(
         id="alm.thm2.3.closed",
         title="The recovery error at every threshold",
         statement=(
-            "For every θ ≥ 0 the expected error ‖r(Wᵀx − θ) − h‖² / ‖h‖² is Σ_i E(r(h_i − θ + √v_i·g) − h_i)² "
-            "/ ‖h‖², g ~ N(0, 1), v_i = (2/t)(‖h‖² + 2h_i²) − h_i²/n, within 3 % for t ≥ 500"
+            "For every θ ≥ 0 the expected error ‖r(Wᵀx − θ) − h‖² / ‖h‖² is Σ_i E(r(h_i − θ + √v_i·g) − h_i)²"
+            " / ‖h‖², g ~ N(0, 1), v_i = (2/t)(‖h‖² + 2h_i²) − h_i²/n, within 3 % for t ≥ 500"
         ),
         source=SOURCE,
         grid=at_thresholds(SIZES, (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)),
@@ -145,7 +145,7 @@ register(
         ),
         source=SOURCE,
         grid=at_sizes(SIZES, 20),
-        quick=at_sizes(SIZES[:2], 10),
+        quick=at_sizes(SIZES[:2], 16),
         predict=expected_threshold,
         measure=searched_threshold,
         rule=NORMAL_ENOUGH,
@@ -161,8 +161,8 @@ register(
         id="alm.thm2.3.best_error",
         title="The error at the best offset",
         statement=(
-            "The mean of ‖r(Wᵀx − θ) − h‖² / ‖h‖² over fresh h, at the uniform θ found by search under each W, "
-            "is the least value of the closed form over θ, within 3 % for t ≥ 500"
+            "The mean of ‖r(Wᵀx − θ) − h‖² / ‖h‖² over fresh h, at the uniform θ found by search under each "
+            "W, is the least value of the closed form over θ, within 3 % for t ≥ 500"
         ),
         source=SOURCE,
         grid=at_sizes(SIZES, 40) + grid(n=8_000, m=2_000, k=40, t=800, law="half-normal", trials=20),
@@ -182,8 +182,8 @@ register(
         id="alm.thm2.3.survivors",
         title="The best offset leaves zeros alive",
         statement=(
-            "At the θ with the least mean error, on average (m − k)·Φ(−θ√(t/2)/‖h‖) zeros of h are positive in "
-            "r(Wᵀx − θ)"
+            "At the θ with the least mean error, on average (m − k)·Φ(−θ√(t/2)/‖h‖) zeros of h are positive "
+            "in r(Wᵀx − θ)"
         ),
         source="Arora, Liang & Ma 2015, proof of Theorem 2.3",
         grid=grid(n=4_000, m=2_000, k=40, t=(500, 800, 1_500, 3_000), law="half-normal", trials=12),

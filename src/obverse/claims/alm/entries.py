@@ -40,7 +40,7 @@ def sparse(random: np.random.Generator, rows: int, columns: int) -> np.ndarray:
 
 
 def student(random: np.random.Generator, rows: int, columns: int, *, freedom: int) -> np.ndarray:
-    """Student's t, scaled to variance 1: √(ν(u^(−2/ν) − 1)) cos 2πv (Bailey's polar form, one of its pair)."""
+    """Student's t, scaled to variance 1: √(ν(u^(−2/ν) − 1)) cos 2πv (Bailey 1994; one of its pair)."""
     found = _share(random, rows, columns)
     np.log(found, out=found)
     found *= -2 / freedom
@@ -55,7 +55,8 @@ def student(random: np.random.Generator, rows: int, columns: int, *, freedom: in
 
 def skewed(random: np.random.Generator, rows: int, columns: int) -> np.ndarray:
     """Exponential, less its mean 1: not symmetric, as all other laws here are."""
-    return -np.log(_share(random, rows, columns)) - 1
+    found: np.ndarray = -np.log(_share(random, rows, columns)) - 1
+    return found
 
 
 def _share(random: np.random.Generator, rows: int, columns: int) -> np.ndarray:
@@ -76,12 +77,15 @@ def alike_units(random: np.random.Generator, rows: int, columns: int) -> np.ndar
 
 
 def _mixed(shared: np.ndarray, own: np.ndarray) -> np.ndarray:
-    return np.float32(sqrt(ALIKE)) * shared + np.float32(sqrt(1 - ALIKE)) * own
+    found: np.ndarray = np.float32(sqrt(ALIKE)) * shared + np.float32(sqrt(1 - ALIKE)) * own
+    return found
 
 
 def spiked(random: np.random.Generator, rows: int, columns: int, *, direction: np.ndarray) -> np.ndarray:
     """Normal, plus a random column times a direction that is the same for all rows of W."""
-    return normal(random, rows, columns) + normal(random, rows, 1) * direction
+    found = normal(random, rows, columns)
+    found += normal(random, rows, 1) * direction
+    return found
 
 
 def _spike(n: int, m: int, direction: np.ndarray) -> Draw:

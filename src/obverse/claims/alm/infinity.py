@@ -95,7 +95,6 @@ register(
         quantity="δ√t",
         axis="m",
         reading="beyond the paper",
-        twin="alm.lemma2.5",
         remark=(
             "A bound on the mean: the largest of m normal variables of variance v has a mean below √(2v "
             "ln m) for large m."

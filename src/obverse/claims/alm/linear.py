@@ -1,4 +1,4 @@
-"""Proposition 2.2: the linear model x = Wh, which Wᵀ gives back up to noise. Not for the ReLU (see moments)."""
+"""Proposition 2.2: the linear model x = Wh, given back by Wᵀ up to noise. No ReLU: see moments."""
 
 from __future__ import annotations
 

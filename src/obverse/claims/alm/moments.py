@@ -80,7 +80,8 @@ def measure_covariance(setting: Setting, generator: torch.Generator) -> Tensor:
     if k < 2:
         raise BadInput("k ≥ 2: a pair of coordinates on the support", got=f"k = {k}", do="raise k")
     found = _estimates(_equal(setting), setting, generator)[..., :k]
-    return (found.sum(2).var(1) - found.var(1).sum(1)) / (k * (k - 1))
+    pairs: Tensor = (found.sum(2).var(1) - found.var(1).sum(1)) / (k * (k - 1))
+    return pairs
 
 
 def measure_form(setting: Setting, generator: torch.Generator) -> Tensor:

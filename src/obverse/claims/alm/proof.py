@@ -53,7 +53,7 @@ def delta(setting: Setting) -> float:
 
 def squared_bound(setting: Setting) -> float:
     """4kδ², the last line of the proof."""
-    return 4 * setting["k"] * delta(setting) ** 2
+    return float(4 * setting["k"] * delta(setting) ** 2)
 
 
 def total_variance(setting: Setting) -> float:
@@ -130,8 +130,8 @@ register(
         id="alm.thm2.3.proof.exponent",
         title="The error at the proof's offset falls as k/t",
         statement=(
-            f"With k equal non-zeros above δ‖h‖, m fixed and {DELTA}, the mean of ‖r(Wᵀx − δ‖h‖) − h‖² / ‖h‖² "
-            "is proportional to the first power of k/t, over two decades of t"
+            f"With k equal non-zeros above δ‖h‖, m fixed and {DELTA}, the mean of ‖r(Wᵀx − δ‖h‖) − h‖² / ‖h‖²"
+            " is proportional to the first power of k/t, over two decades of t"
         ),
         source=SOURCE,
         grid=at_delta(400, [(10, t) for t in DECADES], "equal", 100, weights=3),
@@ -174,7 +174,7 @@ register(
         series="m",
         reading="exact",
         remark=(
-            "5.0 at m = 2000, t = 800, where h itself has size 1; with the best offset and ReLU 0.30 is left "
+            "5.0 at m = 2000, t = 800, where h itself has size 1; with the best offset and ReLU 0.31 is left "
             "of it (alm.thm2.3.best_error): this is their denoising."
         ),
     )

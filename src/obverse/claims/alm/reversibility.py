@@ -31,7 +31,7 @@ def rate(setting: Setting) -> float:
 def explicit_bound(setting: Setting) -> float:
     """4kδ², the last line of the proof, with the constant of δ."""
     check_layer(setting)
-    return 4 * setting["k"] * proof_delta(setting["m"], setting["t"]) ** 2
+    return float(4 * setting["k"] * proof_delta(setting["m"], setting["t"]) ** 2)
 
 
 def recover(setting: Setting, generator: torch.Generator) -> Tensor:
@@ -104,8 +104,8 @@ register(
         axis="t",
         reading="beyond the paper",
         remark=(
-            "Above k² because the bias of ĥ is exactly 0; below k the bound is above 1, which silence (θ large) "
-            "reaches."
+            "Above k² because the bias of ĥ is exactly 0; below k the bound is above 1, which silence "
+            "(θ large) reaches."
         ),
     )
 )
@@ -129,8 +129,8 @@ register(
         series="weights",
         reading="beyond the paper",
         remark=(
-            "The theorem is a bound; that it is sharp shows where every non-zero of h stands above the noise: "
-            "then the best θ√t/‖h‖ is a constant of m/k alone."
+            "The theorem is a bound; that it is sharp shows where every non-zero of h stands above the "
+            "noise: then the best θ√t/‖h‖ is a constant of m/k alone."
         ),
     )
 )
@@ -148,7 +148,7 @@ register(
         quick=at_sparsity(40, 400, (2_000, 6_000, 20_000), "half-normal", 3, 100),
         predict=sparsity_ratio,
         measure=recover,
-        rule=Exponent(Along("k/t", of=sparsity_ratio), confidence=0.999),
+        rule=Exponent(Along("k/t", of=sparsity_ratio), confidence=0.999, resolution=0.02),
         quantity=ERROR,
         axis="t",
         series="weights",

@@ -57,7 +57,8 @@ def measure_pattern(setting: Setting, generator: torch.Generator) -> Tensor:
     check_pattern(setting)
     masks = _mask((setting["trials"], setting["batch"], setting["n"]), setting["keep"], generator)
     wanted = torch.arange(setting["n"]) < setting["ones"]
-    return (masks == wanted).all(2).double().mean(1)
+    same: Tensor = masks == wanted
+    return same.all(2).double().mean(1)
 
 
 def pattern_printed(setting: Setting) -> float:
@@ -99,8 +100,8 @@ def sparsity(setting: Setting) -> float:
 def measure_error(setting: Setting, generator: torch.Generator) -> Tensor:
     """‖Wᵀx − h‖∞ where ‖h‖ = `size`."""
     weights = _weights(setting, generator)
-    h = setting["size"] * _hidden(setting)
-    signal = (weights @ h).relu() * (2 / setting["t"])
+    h: Tensor = setting["size"] * _hidden(setting)
+    signal: Tensor = (weights @ h).relu() * (2 / setting["t"])
     x = signal * _mask(tuple(signal.shape), setting["t"] / setting["n"], generator)
     return ((x.unsqueeze(1) @ weights).squeeze(1) - h).abs().amax(1)
 
@@ -120,7 +121,7 @@ def measure_recovered(setting: Setting, generator: torch.Generator) -> Tensor:
     weights = _weights(setting, generator)
     h = _hidden(setting)
     signal = weights @ h * (2 / setting["t"])
-    alive = signal.sign() * (signal >= 0) if setting["relu"] == "sgn(x)·(x ≥ 0)" else signal.relu()
+    alive: Tensor = signal.sign() * (signal >= 0) if setting["relu"] == "sgn(x)·(x ≥ 0)" else signal.relu()
     x = alive * _mask(tuple(signal.shape), setting["t"] / setting["n"], generator)
     return ((x.unsqueeze(1) @ weights).squeeze(1) / h)[:, : setting["k"]].mean(1)
 

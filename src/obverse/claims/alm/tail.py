@@ -33,7 +33,7 @@ def measure_share(setting: Setting, generator: torch.Generator) -> Tensor:
     h[: setting["k"]] = 1.0
     draws = setting["trials"] * setting["batch"]
     found = fresh_weights(h, setting["n"], setting["t"] / setting["n"], draws, generator)[:, setting["k"] :]
-    beyond = found.abs() >= setting["z"] * sqrt(2 * setting["k"] / setting["t"])
+    beyond: Tensor = found.abs() >= setting["z"] * sqrt(2 * setting["k"] / setting["t"])
     return beyond.double().view(setting["trials"], -1).mean(1)
 
 

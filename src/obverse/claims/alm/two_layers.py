@@ -21,17 +21,19 @@ def printed_rate(setting: Setting) -> float:
 
 
 def bound(setting: Setting) -> float:
-    """2(k2/k1 + k1/k0): a layer adds the noise of its own inversion and passes on the bias of the one below.
-    Dropping half of a layer halves its k."""
+    """2.5(k2/k1 + k1/k0): a layer adds the noise of its inversion and passes on the bias of the one below.
+
+    Dropping half of a layer halves its k.
+    """
     shape(setting)
     doubled = 2 if setting.get("drop") else 1
-    return float(2 * doubled * (setting["k2"] / setting["k1"] + setting["k1"] / setting["k0"]))
+    return float(2.5 * doubled * (setting["k2"] / setting["k1"] + setting["k1"] / setting["k0"]))
 
 
 def first_bound(setting: Setting) -> float:
-    """16 k1/k0, where n1 = 2k1."""
+    """40 k1/k0, where n1 = 2k1."""
     shape(setting)
-    return float(16 * setting["k1"] / setting["k0"])
+    return float(40 * setting["k1"] / setting["k0"])
 
 
 def entry_mean(setting: Setting) -> float:
@@ -73,7 +75,7 @@ def wide(k2: int, ratios: tuple[int, ...], **rest: int) -> tuple[Setting, ...]:
 
 
 # 56 nets: all within are enough for Clopper–Pearson to say 0.9 with 99 % confidence (51 are)
-FULL = {"nets": 56, "draws": 128}
+FULL = {"nets": 56, "draws": 256}
 QUICK = {"nets": 52, "draws": 48}
 WIDE, WIDE_QUICK = wide(64, (3, 4, 6, 8, 12), **FULL), wide(20, (2, 3, 4), **QUICK)
 RATIO = Along("k1/k2", lambda setting: setting["k1"] / setting["k2"])
@@ -110,10 +112,11 @@ register(
         id="alm.thm3.1.corrected",
         title="two layers, entry by entry",
         statement=(
-            f"With k2 < k1 < k0 < k2², E|h̃_i − h_i|² ≤ 2(k2/k1 + k1/k0)τ² at the top, τ = (1/k2)Σh_i, {EACH}."
+            "With k2 < k1 < k0 < k2², E|h̃_i − h_i|² ≤ 2.5(k2/k1 + k1/k0)τ² at the top, τ = (1/k2)Σh_i, "
+            f"{EACH}."
         ),
         source=f"{PAPER}, Theorem 3.1, eq. 16, with the bias of the layer below",
-        grid=(*balanced(64, (3, 5, 7), **FULL), *WIDE),
+        grid=(*balanced(100, (3, 5, 9), **FULL), *WIDE),
         quick=(*balanced(17, (3, 4), **QUICK), *WIDE_QUICK),
         predict=bound,
         measure=measure_relative,
@@ -123,7 +126,7 @@ register(
         series="k0",
         reading="corrected",
         twin="alm.thm3.1",
-        remark="At k1/k0 ≤ k2/k1 this is the printed rate, with a constant of 4 and no logarithm.",
+        remark="At k1/k0 ≤ k2/k1 this is the printed rate, with a constant of 5 and no logarithm.",
     )
 )
 register(
@@ -132,10 +135,10 @@ register(
         title="two layers with dropout",
         statement=(
             "With half of x and half of h̃^(1) dropped on the way up and made up for by factors 2, "
-            f"E|h̃_i − h_i|² ≤ 4(k2/k1 + k1/k0)τ² at the top, {EACH}."
+            f"E|h̃_i − h_i|² ≤ 5(k2/k1 + k1/k0)τ² at the top, {EACH}."
         ),
         source=f"{PAPER}, Theorem C.1, with the bias of the layer below",
-        grid=balanced(64, (3, 5, 7), drop=1, **FULL),
+        grid=balanced(100, (3, 5, 9), drop=1, **FULL),
         quick=balanced(17, (3, 4), drop=1, **QUICK),
         predict=bound,
         measure=measure_relative,
@@ -151,12 +154,12 @@ register(
         id="alm.eq23.rate",
         title="first hidden layer of two",
         statement=(
-            "With n1 = 2k1, E|h̃_i − h_i|² ≤ 16(k1/k0)h̄² in the first hidden layer, h̄ = (1/k1)Σh_i, where "
+            "With n1 = 2k1, E|h̃_i − h_i|² ≤ 40(k1/k0)h̄² in the first hidden layer, h̄ = (1/k1)Σh_i, where "
             f"half of the k1 kept are zero, {EACH}."
         ),
         source=f"{PAPER}, Theorem C.1, eq. 23, with the square",
         grid=tuple(
-            {"k2": 100, "k1": 160, "k0": 160 * r, "n2": 200, "n1": 320, "layer": 1, "nets": 56, "draws": 256}
+            {"k2": 100, "k1": 160, "k0": 160 * r, "n2": 200, "n1": 320, "layer": 1, **FULL}
             for r in (4, 10, 25, 60)
         ),
         quick=tuple(

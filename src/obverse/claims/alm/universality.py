@@ -7,6 +7,7 @@ Not for the laws themselves: see entries.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import sqrt
 
 import torch
@@ -23,7 +24,7 @@ from ..rules import Equal
 from ..stream import Weights, draw_seed
 from .entries import FOURTH, entries
 
-CUT = 3.0  # θ√t/‖h‖ of the recovery: near the best for normal entries at these sizes
+CUT = 1.0  # θ√t/‖h‖ of the recovery: the best for normal entries at these sizes is 0.91
 
 
 def measure(setting: Setting, generator: torch.Generator) -> Tensor:
@@ -104,70 +105,135 @@ def median_largest(off: int, variance_off: float, on: int, variance_on: float) -
 
 
 def sizes(law: str) -> tuple[Setting, ...]:
-    """k/t = 1/20 and k < t < k²; k large enough that one entry of a row does not decide its product with h."""
+    """k/t = 1/20 and k < t < k²; k so large that no single entry decides a row's product with h."""
     return (
         *grid(fact=tuple(_FACTS), law=law, n=2500, m=500, k=100, t=2000, batch=64, trials=200),
-        *grid(fact=tuple(_FACTS), law=law, n=4000, m=800, k=160, t=3200, batch=64, trials=40),
+        *grid(fact=tuple(_FACTS), law=law, n=4000, m=800, k=160, t=3200, batch=64, trials=60),
     )
 
 
 def small(law: str) -> tuple[Setting, ...]:
-    return grid(fact=tuple(_FACTS), law=law, n=1250, m=250, k=100, t=1000, batch=32, trials=20)
+    return grid(fact=tuple(_FACTS), law=law, n=1250, m=250, k=100, t=1000, batch=64, trials=60)
 
 
 SOURCE = "Arora, Liang & Ma 2015, Section 2 (eq. 7 takes normal entries) and Section 4"
-# The normal law stands first, as a control. Numbers are measured ÷ predicted at k = 100, t = 2000.
-LAWS: dict[str, tuple[str, Verdict, str]] = {
-    "normal": ("normal entries", "held", "The control: the predictions themselves are good to 1 %."),
-    "signs": (
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law of W in words, and what has been found of it: numbers are at k = 100, t = 2000, m = 500."""
+
+    title: str
+    entries: str
+    expected: Verdict
+    remark: str
+
+
+# The normal law stands first, as a control.
+LAWS = {
+    "normal": Law(
+        "normal entries", "normal entries", "held", "The control: the predictions themselves are good to 1 %."
+    ),
+    "signs": Law(
+        "entries ±1",
         "entries ±1",
         "held",
         "Mean and noise off the support are exact for every symmetric law with independent entries; on the "
         "support E w⁴ = 1 in place of 3 makes the noise 2 % smaller, which a smaller k would show.",
     ),
-    "uniform": ("uniform entries", "held", "As with ±1: E w⁴ = 1.8, noise on the support 1 % smaller."),
-    "sparse": (
-        "nine zeros out of ten, the others ±√10",
-        "failed",
-        "Only the noise on the support breaks, by +7 %: E w⁴ = 10. It is back within 3 % from k ≈ 250 on; "
-        "mean, largest deviation and recovery hold.",
+    "uniform": Law(
+        "uniform entries",
+        "uniform entries",
+        "held",
+        "As with ±1: E w⁴ = 1.8, noise on the support 1 % smaller.",
     ),
-    "student10": ("Student entries of 10 degrees of freedom", "held", "E w⁴ = 4: +1 % noise on the support."),
-    "student5": (
+    "sparse": Law(
+        "sparse entries",
+        "nine entries out of ten zero and the others ±√10",
+        "failed",
+        "Noise on the support +7 % and with it the recovery error +4 %: E w⁴ = 10. Both fall as 1/k. Mean, "
+        "noise off the support and largest deviation hold.",
+    ),
+    "student10": Law(
+        "Student entries, 10 degrees",
+        "Student entries of 10 degrees of freedom",
+        "held",
+        "E w⁴ = 4: noise on the support +1 %.",
+    ),
+    "student5": Law(
+        "Student entries, 5 degrees",
         "Student entries of 5 degrees of freedom",
         "failed",
         "E w⁴ = 9: noise on the support +6 %, of which a sample shows a little less, since w⁸ has no mean.",
     ),
-    "student3": ("Student entries of 3 degrees of freedom", "failed", "TODO"),
-    "skewed": ("exponential entries less their mean", "failed", "TODO"),
-    "alike-rows": ("rows of W alike in groups", "failed", "TODO"),
-    "alike-units": ("units of W alike in groups", "failed", "TODO"),
-    "spike": ("a spike in a random direction", "failed", "TODO"),
-    "aligned-spike": ("a spike along the mean of h", "failed", "TODO"),
+    "student3": Law(
+        "Student entries, 3 degrees",
+        "Student entries of 3 degrees of freedom",
+        "failed",
+        "E w⁴ is infinite: noise on the support has no expectation (samples show 7 times the normal one and "
+        "more, and do not settle), the largest deviation is 1.8 times as large, the recovery error several "
+        "times. Mean and noise off the support hold: they need the variance alone.",
+    ),
+    "skewed": Law(
+        "skewed entries",
+        "exponential entries less their mean",
+        "failed",
+        "Without symmetry ĥ_i is biased, by +5 %, noise on the support is +45 % and the recovery error "
+        "+14 %, all falling with k: skewness does more harm than the tails of Student's law of 5 degrees.",
+    ),
+    "alike-rows": Law(
+        "correlated rows",
+        "normal entries, inputs in groups of 8 whose rows correlate by 0.25,",
+        "failed",
+        "Noise +63 % everywhere, largest deviation +28 %, recovery error +60 %: inputs alike count as fewer. "
+        "It does not fall with size, but with ρ (+38 % at ρ = 1/2): of few inputs kept, few are alike. "
+        "The mean holds.",
+    ),
+    "alike-units": Law(
+        "correlated units",
+        "normal entries, units in groups of 8 whose columns correlate by 0.25,",
+        "failed",
+        "E ĥ is Ch in place of h, C the units' correlations: means on the support +35 %, and a bias off it "
+        "that no t averages away; noise 3.3 times, largest deviation 1.7 times, recovery error 4.1 times.",
+    ),
+    "spike": Law(
+        "a spike in a random direction",
+        "normal entries, and a random rank-one spike of 1.5 times their largest singular value,",
+        "failed",
+        "Noise +10 %, recovery error +8 %: the spike is a bias of about λ²/(nm) in each ĥ_i, small beside "
+        "√(2/t) while m² ≫ t.",
+    ),
+    "aligned-spike": Law(
+        "a spike along (1, …, 1)",
+        "normal entries, and a rank-one spike along (1, …, 1) of 1.5 times their largest singular value,",
+        "failed",
+        "Means on the support 1.9 times, noise 11 times, recovery error 17 times: h ≥ 0 is never orthogonal "
+        "to (1, …, 1), so every row sees it through the spike. What counts is where a spike points.",
+    ),
 }
 
-for _law, (_title, _expected, _remark) in LAWS.items():
+for _name, _law in LAWS.items():
     register(
         Claim(
-            id=f"alm.universal.{_law}",
-            title=f"Universality: {_title}",
-            statement=f"With {_title} in W, of mean 0 and variance 1 as far as not said otherwise, five facts are as "
-            "for normal entries: the mean of ĥ_i/h_i on the support; t·E(ĥ_i − h_i)²/‖h‖² off and on the "
-            "support; the median of √t·max_i|ĥ_i − h_i|/‖h‖; and ‖r(ĥ − θ) − h‖²/‖h‖² at θ = 3‖h‖/√t.",
+            id=f"alm.universal.{_name}",
+            title=f"Universality: {_law.title}",
+            statement=f"With {_law.entries} in W, of variance 1, five facts are as for independent "
+            "normal entries: the mean of ĥ_i/h_i on the support; t·E(ĥ_i − h_i)²/‖h‖² off and on the "
+            "support; the median of √t·max_i|ĥ_i − h_i|/‖h‖; and ‖r(ĥ − θ) − h‖²/‖h‖² at θ = ‖h‖/√t.",
             source=SOURCE,
-            grid=sizes(_law),
-            quick=small(_law),
+            grid=sizes(_name),
+            quick=small(_name),
             predict=predict,
             measure=measure,
-            # Approximate are the last two facts, by about 1 %; and universality is a limit of large k: what an
-            # excess of E w⁴ by ±2 does at k = 100 is to pass, and what one by 6 does is not.
-            rule=Equal(tolerance=0.025),
+            # The last two predictions are good to 1 %. And universality is a limit of large k: at k = 100 an
+            # E w⁴ that is off by 2 shifts the noise on the support by 2 %, which is to pass.
+            rule=Equal(tolerance=0.025, resolution=0.02),
             quantity="the fact, as named",
             axis="t",
             series="fact",
             reading="beyond the paper",
-            expected=_expected,
-            remark=_remark,
+            expected=_law.expected,
+            remark=_law.remark,
         )
     )
 
@@ -175,8 +241,8 @@ register(
     Claim(
         id="alm.universal.fourth-moment",
         title="Universality: the fourth moment is all that matters for the noise",
-        statement="For independent symmetric entries of variance 1, t·E(ĥ_i − h_i)² on the support of an h with k "
-        "equal entries and ‖h‖ = 1 is 2(1 + (E w⁴ − 1)/k) − t/(nk).",
+        statement="For independent symmetric entries of variance 1, t·E(ĥ_i − h_i)² on the support of an h "
+        "with k equal non-zeros and ‖h‖ = 1 is 2(1 + (E w⁴ − 1)/k) − t/(nk).",
         source=f"{SOURCE}; Claim A.2 with E w⁴ in place of 3",
         grid=grid(
             fact="noise on", law=tuple(FOURTH), n=500, m=200, k=(4, 16, 64), t=400, batch=32, trials=400
