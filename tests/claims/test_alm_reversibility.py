@@ -144,6 +144,14 @@ def test_best_threshold_and_survivors_against_minimized_quadrature():
     assert closed_form.expected_survivors(setting) == pytest.approx(above, rel=1e-2)
 
 
+def test_one_threshold_serves_all_draws_of_h():
+    setting = {"n": 900, "m": 50, "k": 5, "t": 600, "law": "half-normal"}
+    found = optimize.minimize_scalar(
+        lambda c: closed_form.expected_error({**setting, "theta": c}), bounds=(0, 5), method="bounded"
+    )
+    assert closed_form.expected_threshold(setting) == pytest.approx(found.x, abs=1e-3)
+
+
 def test_shared_noise_against_simulation():
     """The part of ĥ that all h have in common under one W, from the covariance between two disjoint h."""
     n, t, m, draws = 40, 30, 6, 4000

@@ -37,7 +37,7 @@ def test_tail_lies_within_the_bound_and_beyond_the_sub_gaussian_one(n: int, t: i
 @pytest.mark.parametrize("z", [1, 2, 3])
 def test_measured_share_is_the_exact_tail(z: int) -> None:
     found = tail.measure_share(
-        setting(40, 20, z, trials=100, batch=10), torch.Generator().manual_seed(0)
+        setting(40, 20, z, trials=100, batch=40), torch.Generator().manual_seed(0)
     ).numpy()
     assert abs(found.mean() - exact_tail(40, 20, z)) < 5 * found.std() / 10  # standard errors of 100 batches
 

@@ -17,7 +17,7 @@ from obverse.claims.hidden import draw_hidden
 from obverse.claims.stream import Weights, draw_seed
 from obverse.errors import BadInput
 
-SIZE = {"n": 50, "m": 12, "k": 3, "t": 50, "batch": 5, "trials": 4}
+SIZE = {"n": 50, "m": 12, "k": 3, "t": 50, "batch": 5, "median": 3, "trials": 2}
 
 
 def drawn(law: str, rows: int = 1000, columns: int = 400) -> np.ndarray:
@@ -157,7 +157,7 @@ def test_facts_against_a_plain_computation():
     """ρ = 1, so that W is all there is: the same draws, computed entry by entry."""
     generator = torch.Generator().manual_seed(3)
     expected = {fact: [] for fact in universality._FACTS}
-    for _ in range(SIZE["trials"]):
+    for _ in range(6):
         h = draw_hidden(SIZE["batch"], SIZE["m"], SIZE["k"], "equal", generator).numpy()
         weights = Weights(SIZE["n"], SIZE["m"], draw_seed(generator), laws.signs)
         w = torch.cat([block for block, _ in weights.blocks()]).double().numpy()
@@ -172,7 +172,8 @@ def test_facts_against_a_plain_computation():
     for fact, values in expected.items():
         setting = {"fact": fact, "law": "signs", **SIZE}
         found = universality.measure(setting, torch.Generator().manual_seed(3))
-        np.testing.assert_allclose(found.numpy(), values, rtol=1e-5)  # float32 sums of 50 terms
+        medians = [sorted(values[:3])[1], sorted(values[3:])[1]]
+        np.testing.assert_allclose(found.numpy(), medians, rtol=1e-5)  # float32 sums of 50 terms
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import sys
 import time
 from dataclasses import replace
 
@@ -67,6 +68,18 @@ def test_every_measurement_has_one_thread(tiny, cluster):
         [tiny.make("threads", tiny.threads, grid(n=(1, 2, 3, 4)))], cluster=cluster.scheduler_address
     )
     assert [point.mean for point in outcome.points] == [1.0] * 4
+
+
+def test_a_measure_of_the_program_being_run(tiny, cluster, monkeypatch):
+    """As in a notebook: no worker could import it."""
+
+    def here(setting, generator):
+        return [setting["n"], setting["n"]]
+
+    here.__module__, here.__qualname__ = "__main__", "here"
+    monkeypatch.setattr(sys.modules["__main__"], "here", here, raising=False)
+    (outcome,) = run([tiny.make("here", here, grid(n=(3, 5)))], cluster=cluster.scheduler_address)
+    assert [point.mean for point in outcome.points] == [3.0, 5.0]
 
 
 def test_two_users_with_claims_of_one_name(cluster, tmp_path):

@@ -155,6 +155,15 @@ def test_a_claim_that_crashes_does_not_take_others_along(tiny, wrong, words):
     assert str(TINY.parent) not in bad.crash
 
 
+def test_a_measure_under_the_name_of_another_is_refused(tiny):
+    def other(setting, generator):
+        return [1.0]
+
+    other.__module__, other.__qualname__ = tiny.normals.__module__, tiny.normals.__qualname__
+    (outcome,) = run([replace(tiny.NORMALS, measure=other)])
+    assert "found by its name at the top level of its module; got 'normals'" in outcome.crash
+
+
 def test_a_crash_says_where(tiny):
     claim = tiny.make("bad", tiny.moody, grid(mood=("well", "raises", "empty")))
     (outcome,) = run([claim])

@@ -1,4 +1,4 @@
-"""`obverse report`: one self-contained page from a run, a comparison or an audit."""
+"""`obverse report`: one self-contained page from a run, a comparison, an audit or a sweep of claims."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import typer
 
 def report(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Run, comparison or audit directory, or an audit.json.")
+        Path,
+        typer.Argument(
+            metavar="RUN", help="Directory of a run, comparison, audit or sweep, audit.json or claims.json."
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Page to write \\[RUN/report.html].")

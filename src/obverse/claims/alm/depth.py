@@ -90,20 +90,18 @@ def half(setting: Setting) -> float:
     return 0.5
 
 
-def constant_ratio(k0: int, depths: dict[float, tuple[int, ...]], **rest: int | float) -> tuple[Setting, ...]:
-    """k_(j−1) = r·k_j all the way up, the top included; the top has four times as many units as non-zeros."""
-    return tuple(
-        {"k0": k0, "r": r, "depth": depth, "k": round(k0 / r**depth), "n": 4 * round(k0 / r**depth), **rest}
-        for r, chosen in depths.items()
-        for depth in chosen
+# r, c and depths; the top has 32 of 128 units
+SQUARED = tuple(
+    {"k0": 4096, "k": 32, "n": 128, "r": r, "c": c, "depth": depth, "nets": 24, "draws": 64}
+    for r, c, depths in (
+        (1.5, 1, (2, 4, 6, 8)),
+        (2, 1, (1, 2, 4, 6)),
+        (3, 1, (2, 4)),
+        (4, 1, (2, 3)),
+        (2, 2, (2, 4)),
+        (4, 2, (2, 3)),
     )
-
-
-SQUARED = (
-    *constant_ratio(
-        4096, {1.5: (1, 2, 4, 6, 8), 2: (1, 2, 4, 6, 8), 3: (2, 4), 4: (2, 4)}, c=1, nets=8, draws=64
-    ),
-    *constant_ratio(4096, {3: (2, 4), 4: (2, 4)}, c=2, nets=8, draws=64),
+    for depth in depths
 )
 LABELS: dict[str, int | float] = {"k0": 8192, "k": 1, "n": 50, "r": 2, "c": 1, "nets": 24, "draws": 100}
 FEWER: dict[str, int | float] = {**LABELS, "k0": 2048, "nets": 12}
@@ -114,8 +112,8 @@ register(
         title="reversible up to six layers",
         statement=(
             "With up to 6 layers, one of n_ℓ = 50 units active at the top, k_j = k_0/2^j and no dropout "
-            "(n_j = k_j), the feedforward net with constant offsets names the unit that x was generated from, "
-            "wrong in less than half of the draws (a guess: 0.98)."
+            "(n_j = k_j), the feedforward net with constant offsets names the unit that x was generated "
+            "from, wrong in less than half of the draws (a guess: 0.98)."
         ),
         source=REMARK,
         grid=grid(**LABELS, depth=(4, 6)),
@@ -127,9 +125,9 @@ register(
         axis="depth",
         twin="alm.depth.eight",
         remark=(
-            "The paper does not say what was verified for 6 layers, nor at which widths. At k_0 = 8192 the unit "
-            "is found; h̃ itself comes out too short, as each layer loses the weakest of its support. What "
-            "counts is k_0/k_ℓ, of which one more layer takes a factor of about 4 n_j/k_j."
+            "The paper does not say what was verified for 6 layers, nor at which widths. At k_0 = 8192 the "
+            "unit is found; h̃ itself comes out too short, as each layer loses the weakest of its support. "
+            "What counts is k_0/k_ℓ, of which one more layer takes a factor of about 4 n_j/k_j."
         ),
     )
 )
@@ -159,16 +157,16 @@ register(
         id="alm.depth.evolution",
         title="state evolution of the error",
         statement=(
-            "‖h̃ − h‖²/‖h‖² at the top of 1 to 8 layers with k_(j−1) = r·k_j, n_j = c·k_j and the best "
+            "‖h̃ − h‖²/‖h‖² at the top of 1 to 8 layers with k_j = k_0/r^j, n_j = c·k_j and the best "
             "constant offset of each layer in turn is what a recursion of a signal and a noise predicts."
         ),
         source=f"beyond {REMARK}",
         grid=SQUARED,
-        quick=constant_ratio(1024, {2: (1, 2, 4), 4: (1, 2)}, c=1, nets=8, draws=48),
+        quick=grid(k0=1024, k=16, n=64, r=2, c=1, depth=(1, 2, 4), nets=12, draws=64),
         predict=predict_squared,
         measure=measure_squared,
         # The recursion leaves out that ‖h^(j)‖² varies by 6/k_j from draw to draw while offsets do not: at
-        # the smallest layers here, of 32 and 64 units kept, a share of some percent.
+        # the smallest layers here, of 32 to 240 units kept, a share of some percent.
         rule=Equal(tolerance=0.05),
         quantity="‖h̃ − h‖²/‖h‖² at the top",
         axis="depth",
@@ -176,9 +174,9 @@ register(
         reading="beyond the paper",
     )
 )
-WIDER: dict[str, int | float] = {"k0": 4096, "k": 8, "n": 80, "r": 2, "c": 1, "nets": 24, "draws": 64}
+WIDER: dict[str, int | float] = {"k0": 8192, "k": 32, "n": 320, "r": 2, "c": 1, "nets": 12, "draws": 64}
 for id, tops, found in (
-    ("alm.depth.direction", "8 of 80 units", "held"),
+    ("alm.depth.direction", "32 of 320 units", "held"),
     ("alm.depth.direction.narrow", "one of 50 units", "failed"),
 ):
     narrow = found == "failed"
@@ -187,11 +185,11 @@ for id, tops, found in (
             id=id,
             title="state evolution of the direction" + (", narrow tops" if narrow else ""),
             statement=(
-                f"1 − cos²(h̃, h) at the top of 3 to 5 layers with k_j = k_0/r^j, n_j = c·k_j and {tops} at the "
-                "top is what the recursion predicts, offsets chosen for the signal of the layer above."
+                f"1 − cos²(h̃, h) at the top of 3 and 4 layers with k_j = k_0/r^j, n_j = c·k_j and {tops} "
+                "at the top is what the recursion predicts, offsets chosen for the signal of the layer above."
             ),
             source=f"beyond {REMARK}",
-            grid=grid(**({**FEWER, "nets": 24} if narrow else WIDER), depth=(3, 4, 5)),
+            grid=grid(**({**FEWER, "nets": 24} if narrow else WIDER), depth=(3, 4)),
             quick=grid(
                 **({**FEWER, "k0": 1024} if narrow else {**WIDER, "k0": 2048, "nets": 12}), depth=(3, 4)
             ),
@@ -205,11 +203,11 @@ for id, tops, found in (
             twin="alm.depth.direction" if narrow else "alm.depth.direction.narrow",
             expected="failed" if narrow else "held",
             remark=(
-                "With one unit active the signal itself varies by half from draw to draw, and draws with strong "
-                "noise weigh most: the error is up to 1.5 times the prediction."
+                "With one unit active the signal itself varies by half from draw to draw, and draws with "
+                "strong noise weigh most: the error is up to 1.5 times the prediction."
                 if narrow
-                else "For wide layers the recursion has a fixed point, and depth no end, from k_(j−1)/k_j = 3.17 "
-                "on at n_j = k_j, 4.28 at n_j = 2k_j, 5.44 at 4k_j, 7.06 at 10k_j (`critical_ratio`)."
+                else "For wide layers the recursion has a fixed point, and depth no end, from k_(j−1)/k_j = "
+                "3.17 on at n_j = k_j, 4.28 at n_j = 2k_j, 5.44 at 4k_j, 7.06 at 10k_j (`critical_ratio`)."
             ),
         )
     )

@@ -295,10 +295,12 @@ register(
 
 FORM = tuple(
     {"n": 2 * t, "m": k, "k": k, "t": t, "u": "aligned", "trials": 80, "batch": batch}
-    for k, t, batch in ((8, 23, 150), (16, 64, 150), (32, 181, 120), (64, 512, 120), (128, 1448, 40))
+    for k, t, batch in (
+        *((8, 23, 300), (11, 36, 300), (16, 64, 250), (22, 103, 200), (32, 181, 150)),
+        *((45, 302, 120), (64, 512, 120), (90, 854, 60), (128, 1448, 40)),
+    )
 )
-FORM_QUICK = (*FORM[:3], {**FORM[3], "batch": 40})
-ALTERNATING = tuple({**setting, "u": "alternating"} for setting in FORM[:4])
+ALTERNATING = tuple({**setting, "u": "alternating"} for setting in FORM[:7:2])
 register(
     Claim(
         id="alm.lemmaB.5",
@@ -310,7 +312,7 @@ register(
         ),
         source=f"{PAPER}, Lemma B.5",
         grid=FORM,
-        quick=FORM_QUICK,
+        quick=FORM[:6],
         predict=form_rate,
         measure=measure_form,
         rule=NotGrowing(Along("t")),
@@ -331,8 +333,8 @@ register(
             "and for u of alternating signs."
         ),
         source=f"{PAPER}, Lemma B.5, with its constants",
-        grid=FORM[:4] + ALTERNATING,
-        quick=FORM_QUICK[:3] + ALTERNATING[:2],
+        grid=FORM[:7:2] + ALTERNATING,
+        quick=FORM[:5:2] + ALTERNATING[:2],
         predict=form,
         measure=measure_form,
         rule=Equal(),

@@ -171,7 +171,7 @@ register(
             "error with (L + wL′)/(1 + w) ÷ error with L ≤ 0.95, in the mean over paired trainings."
         ),
         source=f"{SECTION}, and Appendix E, Figure 5",
-        grid=grid(**FULL, weight=1.0, trials=16),
+        grid=grid(**FULL, weight=1.0, trials=24),
         quick=grid(**QUICK, weight=1.0, trials=4),
         predict=lambda setting: 0.95,
         measure=measure_gain,
@@ -219,7 +219,7 @@ register(
             "their recovery errors ‖r(Wᵀr(αWh) − θ) − h‖² is 1, each at its best uniform θ."
         ),
         source=f"{SECTION}, the random-like nets hypothesis",
-        grid=grid(**FULL, k=25, layer=(1, 2), trials=12),
+        grid=grid(**FULL, k=25, layer=(1, 2), trials=16),
         quick=grid(**QUICK, k=5, layer=(1, 2), trials=4),
         predict=lambda setting: 1.0,
         measure=measure_random_like,
@@ -228,6 +228,9 @@ register(
         axis="layer",
         expected="failed",
         long=True,
-        remark="",
+        remark=(
+            "Nearly, and not quite: the error is 14 % above that of random weights in the first layer and 8 % "
+            "in the second after ten epochs, within what the audit lets pass (1.2)."
+        ),
     )
 )
