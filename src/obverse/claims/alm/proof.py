@@ -191,7 +191,7 @@ register(
             "(k/t)·ln m it does not grow with k"
         ),
         source=NOTES,
-        grid=at_delta(500, SPARSITIES, "equal", 100, weights=8, norm=1),
+        grid=at_delta(500, SPARSITIES, "equal", 100, weights=16, norm=1),
         quick=at_delta(300, SPARSITIES[::2], "equal", 100, weights=3, norm=1),
         predict=rate,
         measure=recover_at_delta,
@@ -213,7 +213,7 @@ register(
             "(k/t)·ln m it does not grow with k"
         ),
         source=NOTES,
-        grid=at_delta(500, SPARSITIES, "equal", 100, weights=8),
+        grid=at_delta(500, SPARSITIES, "equal", 100, weights=16),
         quick=at_delta(300, SPARSITIES[::2], "equal", 100, weights=3),
         predict=rate,
         measure=recover_at_delta,

@@ -128,8 +128,7 @@ register(
             "ĥ_i is a sum of products of two normals, which have exponential tails: its moment "
             "generating function "
             "is infinite beyond λ = t/(2‖h‖), so that no variance proxy will do. At t = 20 the share is "
-            "above the bound at z = 4 and ten times "
-            "the bound at z = 5; for z ≪ √t the bound is good."
+            "1.2 times the bound at z = 4 and 11 times at z = 5; for z ≪ √t the bound is good."
         ),
     )
 )

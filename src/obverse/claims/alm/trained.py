@@ -229,8 +229,8 @@ register(
         expected="failed",
         long=True,
         remark=(
-            "Nearly, and not quite: the error is 14 % above that of random weights in the first layer and 8 % "
-            "in the second after ten epochs, within what the audit lets pass (1.2)."
+            "Nearly, and not quite: the error is 14 % above that of random weights in the first layer and 8 "
+            "% in the second after ten epochs, within what the audit lets pass (1.2)."
         ),
     )
 )
