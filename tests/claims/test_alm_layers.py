@@ -147,10 +147,10 @@ def test_the_mean_entry_of_each_layer() -> None:
 def test_rates_and_bounds() -> None:
     two = {"k2": 10, "k1": 40, "k0": 80, "n2": 20, "n1": 100}
     assert two_layers.printed_rate(two) == pytest.approx(0.25 * np.log(200))
-    assert two_layers.bound(two) == pytest.approx(1.875)
-    assert two_layers.bound({**two, "drop": 1}) == pytest.approx(3.75)
+    assert two_layers.bound(two) == pytest.approx(2.25)
+    assert two_layers.bound({**two, "drop": 1}) == pytest.approx(4.5)
     three = three_layers.layers(10, 4, 3, 2)
-    assert three_layers.bound(three) == pytest.approx(2.5 * (1 / 4 + 2 / 3))
+    assert three_layers.bound(three) == pytest.approx(3 * (1 / 4 + 2 / 3))
     assert three_layers.printed_rate(three) == pytest.approx(np.log(360 + 240 + 80 + 20) / 4)
 
 

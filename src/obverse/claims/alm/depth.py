@@ -174,7 +174,7 @@ register(
         reading="beyond the paper",
     )
 )
-WIDER: dict[str, int | float] = {"k0": 8192, "k": 32, "n": 320, "r": 2, "c": 1, "nets": 12, "draws": 64}
+WIDER: dict[str, int | float] = {"k0": 8192, "k": 32, "n": 320, "r": 2, "c": 1, "nets": 24, "draws": 64}
 for id, tops, found in (
     ("alm.depth.direction", "32 of 320 units", "held"),
     ("alm.depth.direction.narrow", "one of 50 units", "failed"),

@@ -205,8 +205,8 @@ register(
         ),
         source=SOURCE,
         grid=tuple(
-            {"n": 5 * t, "m": 100, "k": 10, "t": t, "skew": 1.0, "calibration": 200, "trials": 8}
-            for t in (400, 1_200, 4_000, 12_000, 40_000)
+            {"n": 5 * t, "m": 100, "k": 10, "t": t, "skew": 1.0, "calibration": 200, "trials": 10}
+            for t in (400, 800, 1_600, 3_200, 6_400, 12_800, 40_000)
         ),
         quick=tuple(
             {"n": 5 * t, "m": 100, "k": 10, "t": t, "skew": 1.0, "calibration": 200, "trials": 6}

@@ -20,10 +20,10 @@ def printed_rate(setting: Setting) -> float:
 
 
 def bound(setting: Setting) -> float:
-    """2.5(k3/k2 + k2/k1 + k1/k0); dropping half of a layer halves its k."""
+    """3(k3/k2 + k2/k1 + k1/k0); dropping half of a layer halves its k."""
     _, sparsities = shape(setting)
     ratios = [above / below for below, above in pairwise(sparsities)]
-    return float(2.5 * (2 if setting.get("drop") else 1) * sum(ratios))
+    return float(3 * (2 if setting.get("drop") else 1) * sum(ratios))
 
 
 def layers(k3: int, first: int, rest: int, width: int, **more: int) -> Setting:
@@ -65,7 +65,7 @@ register(
         id="alm.thm3.2.corrected",
         title="three layers, entry by entry",
         statement=(
-            "With k3 < k2 < k1 < k0 < k2² and √k3·k2 < k0, E|h̃_i − h_i|² ≤ 2.5(k3/k2 + k2/k1 + k1/k0)τ² "
+            "With k3 < k2 < k1 < k0 < k2² and √k3·k2 < k0, E|h̃_i − h_i|² ≤ 3(k3/k2 + k2/k1 + k1/k0)τ² "
             f"at the top, τ = (1/k3)Σh_i, {EACH}."
         ),
         source=f"{PAPER}, Theorem 3.2, with the bias of the layers below",
@@ -87,7 +87,7 @@ register(
         title="three layers with dropout",
         statement=(
             "With half of every layer dropped on the way up and made up for by a factor 2, E|h̃_i − h_i|² ≤ "
-            f"5(k3/k2 + k2/k1 + k1/k0)τ² at the top of three layers, {EACH}."
+            f"6(k3/k2 + k2/k1 + k1/k0)τ² at the top of three layers, {EACH}."
         ),
         source=f"{PAPER}, Theorem 3.2 with Theorem C.1, with the bias of the layers below",
         grid=tuple(layers(12, *each, drop=1, **FULL) for each in BALANCED[:2]),

@@ -21,13 +21,13 @@ def printed_rate(setting: Setting) -> float:
 
 
 def bound(setting: Setting) -> float:
-    """2.5(k2/k1 + k1/k0): a layer adds the noise of its inversion and passes on the bias of the one below.
+    """3(k2/k1 + k1/k0): a layer adds the noise of its inversion and passes on the bias of the one below.
 
     Dropping half of a layer halves its k.
     """
     shape(setting)
     doubled = 2 if setting.get("drop") else 1
-    return float(2.5 * doubled * (setting["k2"] / setting["k1"] + setting["k1"] / setting["k0"]))
+    return float(3 * doubled * (setting["k2"] / setting["k1"] + setting["k1"] / setting["k0"]))
 
 
 def first_bound(setting: Setting) -> float:
@@ -112,8 +112,7 @@ register(
         id="alm.thm3.1.corrected",
         title="two layers, entry by entry",
         statement=(
-            "With k2 < k1 < k0 < k2², E|h̃_i − h_i|² ≤ 2.5(k2/k1 + k1/k0)τ² at the top, τ = (1/k2)Σh_i, "
-            f"{EACH}."
+            f"With k2 < k1 < k0 < k2², E|h̃_i − h_i|² ≤ 3(k2/k1 + k1/k0)τ² at the top, τ = (1/k2)Σh_i, {EACH}."
         ),
         source=f"{PAPER}, Theorem 3.1, eq. 16, with the bias of the layer below",
         grid=(*balanced(100, (3, 5, 9), **FULL), *WIDE),
@@ -126,7 +125,7 @@ register(
         series="k0",
         reading="corrected",
         twin="alm.thm3.1",
-        remark="At k1/k0 ≤ k2/k1 this is the printed rate, with a constant of 5 and no logarithm.",
+        remark="At k1/k0 ≤ k2/k1 this is the printed rate, with a constant of 6 and no logarithm.",
     )
 )
 register(
@@ -135,7 +134,7 @@ register(
         title="two layers with dropout",
         statement=(
             "With half of x and half of h̃^(1) dropped on the way up and made up for by factors 2, "
-            f"E|h̃_i − h_i|² ≤ 5(k2/k1 + k1/k0)τ² at the top, {EACH}."
+            f"E|h̃_i − h_i|² ≤ 6(k2/k1 + k1/k0)τ² at the top, {EACH}."
         ),
         source=f"{PAPER}, Theorem C.1, with the bias of the layer below",
         grid=balanced(100, (3, 5, 9), drop=1, **FULL),
@@ -182,7 +181,7 @@ SCALES = {
         n1=216,
         layer=layer,
         scale=(0.01, 0.1, 1.0, 10.0, 100.0),
-        nets=24,
+        nets=48,
         draws=64,
     )
     for layer in (2, 1)
