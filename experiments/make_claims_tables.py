@@ -1,4 +1,4 @@
-"""Put the verdicts of experiments/results/claims into docs/claims.md, between its marks: no hand-made numbers.
+"""Put the verdicts of experiments/results into docs/claims.md, between its marks: no hand-made numbers.
 
 python experiments/make_claims_tables.py
 """

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from obverse.claims.rates import Along, Exponent, NotGrowing
 from obverse.claims.results import Outcome, Point, Setting, Sweep
-from obverse.claims.rules import Along, Equal, Exponent, HoldsIn, MeanBelow, NotGrowing, Rule
+from obverse.claims.rules import Equal, HoldsIn, MeanBelow, Rule
 
 Law = Callable[[Setting], float]
 ATTACK = "</style></title></svg></table><script>alert(1)</script><b onclick=alert(2)>'\"" + "x" * 5000
@@ -62,6 +63,7 @@ def outcome(
     return Outcome(
         id=name,
         axis=axis,
+        kind=rule.kind,
         rule=rule.meaning,
         verdict=judged.verdict,
         sentence=judged.sentence,

@@ -28,8 +28,9 @@ from scipy import stats
 from test_audit_page import HUGE, ROUNDING, TINY, extreme, words
 from test_audit_page import Reader as AuditReader
 
+from obverse.claims.rates import Along, Exponent, NotGrowing
 from obverse.claims.results import Outcome, Sweep
-from obverse.claims.rules import Along, Equal, Exponent, NotGrowing
+from obverse.claims.rules import Equal
 from obverse.claims.store import FORMAT, NAME
 from obverse.errors import BadInput
 from obverse.records import record_text

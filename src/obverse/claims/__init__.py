@@ -5,9 +5,10 @@ of claims a paper.
 """
 
 from .claim import Claim, grid
+from .rates import Along, Exponent, NotGrowing
 from .registry import claims, find, load_module, register
 from .results import Judged, Outcome, Point, Sweep
-from .rules import Along, Equal, Exponent, HoldsIn, MeanBelow, NotGrowing, Rule
+from .rules import Equal, HoldsIn, MeanBelow, Rule
 from .runner import run
 from .store import read_sweep
 

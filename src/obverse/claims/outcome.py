@@ -59,6 +59,7 @@ def crashed(claim: Claim, crash: str, *, quick: bool, seed: int, seconds: float 
         quantity=claim.quantity,
         axis=claim.axis,
         series=claim.series,
+        kind=claim.rule.kind,
         rule=claim.rule.meaning,
         expected=claim.expected,
         verdict="crashed",

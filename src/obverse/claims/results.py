@@ -12,6 +12,7 @@ from ..records import Record
 Value = int | float | str | bool
 Setting = Mapping[str, Any]  # of Value
 Verdict = Literal["held", "failed", "inconclusive", "crashed"]
+Kind = Literal["value", "bound", "rate", "exponent"]  # what a prediction is; a rate's constant is free
 VERDICTS: tuple[Verdict, ...] = ("held", "failed", "inconclusive", "crashed")
 
 
@@ -78,6 +79,7 @@ class Outcome(Record):
     quantity: str
     axis: str
     series: str
+    kind: Kind
     rule: str  # what the verdict means
     expected: Verdict
     verdict: Verdict

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from math import exp, inf, isfinite, log, sqrt
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import ClassVar
 
-from ..errors import BadInput
-from .results import Judged, Point, Setting, Verdict
+from .results import Judged, Kind, Point, Setting, Verdict
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,9 @@ class Judgement:
 
 
 class Rule(ABC):
-    """How a claim is judged."""
+    """How a claim is judged; `kind` says what its predictions are."""
+
+    kind: ClassVar[Kind] = "value"
 
     @property
     @abstractmethod
@@ -86,7 +88,7 @@ class Equal(Rule):
                 verdict = "held" if width <= self.resolution * size else "inconclusive"
             ratio = point.mean / point.predicted if point.predicted else inf
             note = f"measured ÷ predicted {ratio:.3f}" if isfinite(ratio) else f"off by {off:.2g}"
-            judged.append(_judged(point, width, verdict, note))
+            judged.append(judged_point(point, width, verdict, note))
         worst = max(points, key=lambda point: abs(point.mean - point.predicted) / (abs(point.predicted) or 1))
         off = (worst.mean - worst.predicted) / (abs(worst.predicted) or 1)
         numbers = {"largest_relative_deviation": off}
@@ -100,6 +102,7 @@ class Equal(Rule):
 class MeanBelow(Rule):
     """The mean over trials is at most the bound, setting by setting."""
 
+    kind: ClassVar[Kind] = "bound"
     sigmas: float = 4.0
 
     @property
@@ -114,7 +117,7 @@ class MeanBelow(Rule):
                 verdict: Verdict = "held"
             else:
                 verdict = "failed" if point.mean - width > point.predicted else "inconclusive"
-            judged.append(_judged(point, width, verdict, f"measured ÷ bound {_share(point):.3g}"))
+            judged.append(judged_point(point, width, verdict, f"measured ÷ bound {_share(point):.3g}"))
         largest = max(map(_share, points))
         return _together(judged, {"largest_share_of_bound": largest}, f"up to {largest:.3g} of the bound")
 
@@ -126,6 +129,7 @@ class MeanBelow(Rule):
 class HoldsIn(Rule):
     """Each trial is at most the bound, with probability at least `share` (Clopper–Pearson interval)."""
 
+    kind: ClassVar[Kind] = "bound"
     share: float = 0.95
     confidence: float = 0.99
 
@@ -147,7 +151,7 @@ class HoldsIn(Rule):
             else:
                 verdict = "failed" if high < self.share else "inconclusive"
             note = f"within in {within} of {len(point.values)} ({low:.3f}–{high:.3f})"
-            judged.append(_judged(point, student(2.0, len(point.values)) * point.error, verdict, note))
+            judged.append(judged_point(point, two_errors(point), verdict, note))
         trials = sum(len(point.values) for point in points)
         within = sum(value <= point.predicted for point in points for value in point.values)
         numbers = {"trials": float(trials), "within": float(within)}
@@ -157,147 +161,9 @@ class HoldsIn(Rule):
         return [Point(point.setting, point.mean / 2, point.values) for point in points]
 
 
-@dataclass(frozen=True)
-class Along:
-    """The variable of a rate: its name, and how a setting gives it."""
-
-    variable: str
-    of: Callable[[Setting], float] | None = field(default=None, compare=False)
-
-    def __call__(self, setting: Setting) -> float:
-        value = float(setting[self.variable]) if self.of is None else float(self.of(setting))
-        if not value > 0:
-            raise BadInput(f"{self.variable} > 0 for a rate", got=value, do="leave it out of the grid")
-        return value
-
-
-@dataclass(frozen=True)
-class Exponent(Rule):
-    """The measured quantity grows as the prediction's power of a variable."""
-
-    along: Along
-    confidence: float = 0.99
-    resolution: float = 0.1  # of the exponent: a wider interval cannot tell rates apart
-
-    @property
-    def meaning(self) -> str:
-        return (
-            f"the predicted exponent of {self.along.variable} inside the {100 * self.confidence:g} % "
-            f"interval of the fitted one; inconclusive where its half-width is above {self.resolution:g}"
-        )
-
-    def judge(self, points: Sequence[Point]) -> Judgement:
-        logs = [log(self.along(point.setting)) for point in points]
-        stated = slope(logs, [log(point.predicted) for point in points], [0.0] * len(points)).exponent
-        fitted = _fit(points, logs, [0.0] * len(points))
-        low, high = fitted.interval(self.confidence)
-        if not low <= stated <= high:
-            verdict: Verdict = "failed"
-        else:
-            verdict = "held" if (high - low) / 2 <= self.resolution else "inconclusive"
-        return Judgement(
-            verdict,
-            f"exponent of {self.along.variable} {fitted.exponent:.3f} ({low:.3f} to {high:.3f}), "
-            f"predicted {stated:.3g}",
-            {"exponent": fitted.exponent, "low": low, "high": high, "predicted": stated},
-            tuple(
-                _judged(point, student(2.0, len(point.values)) * point.error, None, "") for point in points
-            ),
-            lambda setting: fitted.at(log(self.along(setting))),
-        )
-
-    def misled(self, points: Sequence[Point]) -> list[Point]:
-        return [
-            Point(point.setting, point.predicted * self.along(point.setting) ** 0.3, point.values)
-            for point in points
-        ]
-
-
-@dataclass(frozen=True)
-class NotGrowing(Rule):
-    """A one-sided Õ bound: the ratio to the stated rate, logarithms included, does not grow along a variable.
-
-    `tolerance` is the exponent of growth that is taken for none: 0.05 is a quarter over two decades.
-    """
-
-    along: Along
-    confidence: float = 0.99
-    tolerance: float = 0.05
-
-    @property
-    def meaning(self) -> str:
-        return (
-            f"measured ÷ stated rate does not grow with {self.along.variable}: the "
-            f"{100 * self.confidence:g} % interval of its exponent lies below {self.tolerance:g}; "
-            "failed where it lies above"
-        )
-
-    def judge(self, points: Sequence[Point]) -> Judgement:
-        logs = [log(self.along(point.setting)) for point in points]
-        rates = [log(point.predicted) for point in points]
-        fitted = _fit(points, logs, rates)
-        low, high = fitted.interval(self.confidence)
-        if high <= self.tolerance:
-            verdict: Verdict = "held"
-        else:
-            verdict = "failed" if low > self.tolerance else "inconclusive"
-        ratios = [point.mean / point.predicted for point in points]
-        return Judgement(
-            verdict,
-            f"measured ÷ rate from {min(ratios):.3g} to {max(ratios):.3g}, growing with "
-            f"{self.along.variable} as the power {fitted.exponent:.3f} ({low:.3f} to {high:.3f})",
-            {"growth": fitted.exponent, "low": low, "high": high, "constant": max(ratios)},
-            tuple(
-                _judged(point, student(2.0, len(point.values)) * point.error, None, f"÷ rate {ratio:.3g}")
-                for point, ratio in zip(points, ratios, strict=True)
-            ),
-            None,
-        )
-
-    def misled(self, points: Sequence[Point]) -> list[Point]:
-        return [
-            Point(point.setting, point.predicted * self.along(point.setting) ** -0.3, point.values)
-            for point in points
-        ]
-
-
-@dataclass(frozen=True)
-class Line:
-    """log y = constant + exponent · log x, with the exponent's standard error."""
-
-    exponent: float
-    constant: float
-    error: float
-    freedom: int
-
-    def interval(self, confidence: float) -> tuple[float, float]:
-        from scipy import stats
-
-        width = float(stats.t.isf((1 - confidence) / 2, self.freedom)) * self.error
-        return self.exponent - width, self.exponent + width
-
-    def at(self, x: float) -> float:
-        return exp(self.constant + self.exponent * x)
-
-
-def slope(x: Sequence[float], y: Sequence[float], errors: Sequence[float]) -> Line:
-    """Weighted least squares. Where the points scatter more than their errors say, the interval is widened
-    by as much (the Birge ratio): a bent curve must not look like a sharp exponent."""
-    import numpy as np
-
-    if len(set(x)) < 3:
-        raise BadInput("three different values of a rate's variable", got=len(set(x)), do="add settings")
-    known = np.asarray(errors, dtype=float)
-    weights = np.ones(len(x)) if known.min() <= 0 else known**-2
-    across, up = np.asarray(x), np.asarray(y)
-    middle = np.average(across, weights=weights)
-    spread = float((weights * (across - middle) ** 2).sum())
-    exponent = float((weights * (across - middle) * up).sum()) / spread
-    constant = float(np.average(up, weights=weights)) - exponent * middle
-    freedom = len(x) - 2
-    scatter = float((weights * (up - constant - exponent * across) ** 2).sum()) / freedom
-    widening = sqrt(scatter) if known.min() <= 0 else max(1.0, sqrt(scatter))
-    return Line(exponent, constant, widening / sqrt(spread), freedom)
+def two_errors(point: Point) -> float:
+    """Half an interval to draw, where the verdict rests on another one."""
+    return student(2.0, len(point.values)) * point.error
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
@@ -308,21 +174,11 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[flo
     return float(found.low), float(found.high)
 
 
-def _fit(points: Sequence[Point], logs: Sequence[float], rates: Sequence[float]) -> Line:
-    """log(mean) − rate against log x, weighted by the standard errors."""
-    for point in points:
-        if not point.mean > 0:
-            raise BadInput("positive means for a rate", got=point.mean, do="measure a size, not a difference")
-    heights = [log(point.mean) - rate for point, rate in zip(points, rates, strict=True)]
-    errors = [point.error / point.mean if isfinite(point.error) else 0.0 for point in points]
-    return slope(logs, heights, errors)
-
-
 def _share(point: Point) -> float:
     return point.mean / point.predicted if point.predicted else inf
 
 
-def _judged(point: Point, width: float, verdict: Verdict | None, note: str) -> Judged:
+def judged_point(point: Point, width: float, verdict: Verdict | None, note: str) -> Judged:
     known = isfinite(width)
     return Judged(
         setting=dict(point.setting),

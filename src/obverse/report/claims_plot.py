@@ -14,7 +14,7 @@ from itertools import pairwise
 from ..claims.results import Outcome
 from . import palette
 from .claims_axis import DECADE, OCTAVE, Axis, axis_for, short
-from .claims_series import MOST_SERIES, Curves, Series, curves, kind
+from .claims_series import MOST_SERIES, Curves, Series, curves
 from .small import coordinate, path
 from .template import plain
 
@@ -69,9 +69,9 @@ def plot(outcome: Outcome, beside: Sequence[Outcome] = ()) -> Plot | None:
         if one is not outcome and (one.quantity, one.axis) == (outcome.quantity, outcome.axis)
     ]
     # the slope of a rate is what counts: it is drawn on logarithmic axes if at all possible
-    span = OCTAVE if kind(outcome) in ("rate", "exponent") else DECADE
+    span = OCTAVE if outcome.kind in ("rate", "exponent") else DECADE
     values = _values(same, span)
-    title = f"{plain(outcome.quantity)}, measured and {PREDICTED[kind(outcome)]}, along {plain(outcome.axis)}"
+    title = f"{plain(outcome.quantity)}, measured and {PREDICTED[outcome.kind]}, along {plain(outcome.axis)}"
     if found.categories:
         svg = _by_category(outcome.axis, found, values, title)
     else:
@@ -80,7 +80,7 @@ def plot(outcome: Outcome, beside: Sequence[Outcome] = ()) -> Plot | None:
     return Plot(
         svg=svg,
         names=tuple(one.name for one in found.series) if len(found.series) > 1 else (),
-        predicted=PREDICTED[kind(outcome)],
+        predicted=PREDICTED[outcome.kind],
         constant=found.constant,
         fitted=bool(found.fitted),
         failed=any(point.verdict == "failed" for one in found.series for point in one.points),

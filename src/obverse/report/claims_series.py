@@ -9,23 +9,15 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from ..claims.results import Judged, Outcome
 from .template import plain, spell
 
-Kind = Literal["value", "bound", "rate", "exponent"]
 MOST_POINTS = 600
 MOST_SERIES = 14  # as many as there are markers
 MOST_CATEGORIES = 30
 LONGEST_NAME = 40
-# What the rules leave among an outcome's numbers tells what its prediction is; of a stranger's rule, a value.
-_KINDS: dict[str, Kind] = {
-    "growth": "rate",
-    "exponent": "exponent",
-    "largest_share_of_bound": "bound",
-    "within": "bound",
-}
 
 
 @dataclass(frozen=True)
@@ -47,10 +39,6 @@ class Curves:
     fitted: tuple[tuple[float, float], ...]
     constant: str  # how the free constant of a rate was chosen; empty where there is none
     left_out: int  # points
-
-
-def kind(outcome: Outcome) -> Kind:
-    return next((found for name, found in _KINDS.items() if name in outcome.numbers), "value")
 
 
 def curves(outcome: Outcome) -> Curves:
@@ -122,7 +110,7 @@ def _constants(outcome: Outcome, groups: Sequence[Sequence[tuple[float, Judged]]
     """
     pairs = [(place, point) for group in groups for place, point in group]
     positive = all(point.mean > 0 and point.predicted > 0 for _, point in pairs)
-    what = kind(outcome)
+    what = outcome.kind
     if what in ("value", "bound") or not pairs or not positive:
         return [1.0] * len(groups), ""
     if what == "exponent":
@@ -132,7 +120,7 @@ def _constants(outcome: Outcome, groups: Sequence[Sequence[tuple[float, Judged]]
     along = sum(
         (place - middle) * (math.log(point.mean) - math.log(point.predicted)) for place, point in pairs
     )
-    end = -1 if along * outcome.numbers["growth"] < 0 else 0
+    end = -1 if along * outcome.numbers.get("growth", 0.0) < 0 else 0
     ratios = [_exp(math.log(group[end][1].mean) - math.log(group[end][1].predicted)) for group in groups]
     return ratios, f"its free constant chosen to meet the {'last' if end else 'first'} point"
 

@@ -103,7 +103,7 @@ SQUARED = tuple(
     )
     for depth in depths
 )
-LABELS: dict[str, int | float] = {"k0": 8192, "k": 1, "n": 50, "r": 2, "c": 1, "nets": 24, "draws": 100}
+LABELS: dict[str, int | float] = {"k0": 8192, "k": 1, "n": 50, "r": 2, "c": 1, "nets": 36, "draws": 100}
 FEWER: dict[str, int | float] = {**LABELS, "k0": 2048, "nets": 12}
 
 register(
@@ -140,7 +140,7 @@ register(
             "n_j = k_j) the feedforward net names the unit, wrong in less than half of the draws."
         ),
         source=REMARK,
-        grid=grid(**LABELS, depth=(8,)),
+        grid=grid(**{**LABELS, "nets": 12}, depth=(8,)),
         quick=grid(**FEWER, depth=(8,)),
         predict=half,
         measure=measure_labels,

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from ..claim import Claim
+from ..rates import Along, NotGrowing
 from ..registry import register
 from ..results import Setting
-from ..rules import Along, NotGrowing
 from .closed_form import DRAWS, NORMAL_ENOUGH, at_thresholds, expected_error
 from .one_weight import errors_at, infer_many, recover_with_one_offset
 from .reversibility import inside, rate

@@ -10,9 +10,10 @@ from ..claim import Claim, grid
 from ..conditions import check_layer
 from ..hidden import draw_hidden
 from ..layer import reverse_and_infer
+from ..rates import Along, NotGrowing
 from ..registry import register
 from ..results import Setting
-from ..rules import Along, Equal, MeanBelow, NotGrowing
+from ..rules import Equal, MeanBelow
 from ..stream import Weights, draw_seed
 
 SOURCE = "Arora, Liang & Ma 2015, Lemma 2.5, eq. 11"

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from ...errors import BadInput
 from ..claim import Claim, grid
+from ..rates import Along, Exponent, NotGrowing
 from ..registry import register
 from ..results import Setting
-from ..rules import Along, Equal, Exponent, NotGrowing
+from ..rules import Equal
 from .stratified import normal_points
 
 PAPER = "Arora, Liang & Ma 2015"

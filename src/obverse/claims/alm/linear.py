@@ -11,9 +11,10 @@ from ...errors import BadInput
 from ..claim import Claim, grid
 from ..conditions import check_layer
 from ..layer import fresh_weights
+from ..rates import Along, Exponent, NotGrowing
 from ..registry import register
 from ..results import Setting
-from ..rules import Along, Equal, Exponent, NotGrowing
+from ..rules import Equal
 
 SOURCE = "Arora, Liang & Ma 2015, Proposition 2.2"
 

@@ -12,9 +12,10 @@ from ...errors import BadInput
 from ..claim import Claim, grid
 from ..conditions import check_layer
 from ..layer import fresh_weights
+from ..rates import Along, NotGrowing
 from ..registry import register
 from ..results import Setting
-from ..rules import Along, Equal, MeanBelow, NotGrowing
+from ..rules import Equal, MeanBelow
 
 PAPER = "Arora, Liang & Ma 2015"
 

@@ -15,9 +15,10 @@ from ...shadow import best_threshold, recovery_error
 from ..claim import Claim, grid
 from ..conditions import check_layer
 from ..layer import reverse_and_infer
+from ..rates import Along, NotGrowing
 from ..registry import register
 from ..results import Setting
-from ..rules import Along, Equal, NotGrowing
+from ..rules import Equal
 from ..stream import Weights, draw_seed
 from .one_weight import best_offsets, errors_at, one_offset
 from .reversibility import ERROR, rate
@@ -166,7 +167,7 @@ register(
         expected="failed",
         remark=(
             "Under one W a share ρ·J(κ) of the noise of ĥ_i is the same for all h (W's columns have a sum, "
-            "and x a mean); an offset for each unit takes it away, a quarter of the error at ρ = 0.8. For "
+            "and x a mean); an offset for each unit takes it away, three tenths of the error at ρ = 0.8. For "
             "the bound of Theorem 2.3 a uniform one is enough all the same."
         ),
     )

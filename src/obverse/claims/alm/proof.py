@@ -10,9 +10,10 @@ from torch import Tensor
 
 from ..claim import Claim
 from ..conditions import check_layer
+from ..rates import Along, Exponent, NotGrowing
 from ..registry import register
 from ..results import Setting
-from ..rules import Along, Equal, Exponent, HoldsIn, NotGrowing
+from ..rules import Equal, HoldsIn
 from .one_weight import errors_at, infer_many, proof_delta
 from .reversibility import DECADES, ERROR, rate, sparsity_ratio
 

@@ -9,9 +9,10 @@ from torch import Tensor
 
 from ..claim import Claim
 from ..conditions import check_layer
+from ..rates import Along, Exponent, NotGrowing
 from ..registry import register
 from ..results import Setting
-from ..rules import Along, Exponent, HoldsIn, NotGrowing
+from ..rules import HoldsIn
 from .one_weight import proof_delta, recover_with_one_offset
 
 SOURCE = "Arora, Liang & Ma 2015, Theorem 2.3, eq. 9"

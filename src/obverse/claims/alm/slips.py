@@ -14,9 +14,10 @@ from torch import Tensor
 from ...errors import BadInput
 from ..claim import Claim, grid
 from ..conditions import check_keep, check_layer
+from ..rates import Along, NotGrowing
 from ..registry import register
 from ..results import Setting
-from ..rules import Along, Equal, NotGrowing
+from ..rules import Equal
 
 PAPER = "Arora, Liang & Ma 2015"
 NOTES = "Notes of 2016 on Arora, Liang & Ma"

@@ -6,9 +6,10 @@ from itertools import pairwise
 from math import log
 
 from ..claim import Claim
+from ..rates import Along, NotGrowing
 from ..registry import register
 from ..results import Setting
-from ..rules import Along, HoldsIn, NotGrowing
+from ..rules import HoldsIn
 from .entrywise import measure_relative, shape
 from .two_layers import EACH, PAPER, QUANTITY
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import log, pi, sqrt
 
 from ..claim import Claim, grid
+from ..rates import Along, NotGrowing
 from ..registry import register
 from ..results import Setting
-from ..rules import Along, HoldsIn, NotGrowing
+from ..rules import HoldsIn
 from .entrywise import measure_absolute, measure_relative, shape
 
 PAPER = "Arora, Liang & Ma 2015"
