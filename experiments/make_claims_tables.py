@@ -8,9 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from make_results import DOCS, put_between_marks, table
+from scipy.optimize import brentq
 
-from obverse.claims import Outcome
-from obverse.claims.store import read_sweep
+from obverse.claims import Outcome, read_sweep
+from obverse.claims.alm.evolution import critical_ratio, evolve
 
 RESULTS = Path(__file__).parent / "results" / "claims"
 LONG = Path(__file__).parent / "results" / "claims-trained"
@@ -26,6 +27,35 @@ def row(outcome: Outcome) -> list[str]:
     ]
 
 
+WIDTHS = (1, 2, 4, 10)
+DEPTHS = (1, 2, 3, 4, 6, 8)
+WIDE = 1e6  # non-zeros at the top: so many that nothing depends on their number
+
+
+def top_error(depth: int, ratio: float, width: float) -> float:
+    """At the top, a quarter of it active, of layers with k_(j−1) = ratio · k_j and n_j = width · k_j."""
+    sparsities = [WIDE * ratio ** (depth - layer) for layer in range(depth + 1)]
+    widths = [sparsities[0], *(width * kept for kept in sparsities[1:-1]), 4 * WIDE]
+    return evolve(widths, sparsities)[-1].error
+
+
+def ratio_for(depth: int, width: float, error: float = 0.5) -> float:
+    """The ratio of neighbouring sparsities at which this error is reached."""
+    return float(brentq(lambda ratio: top_error(depth, ratio, width) - error, 1.01, 200, xtol=1e-3))
+
+
+def depths() -> str:
+    rows = [
+        [
+            f"{width}",
+            *(f"{ratio_for(depth, width):.1f}" for depth in DEPTHS),
+            f"{critical_ratio(width):.2f}",
+        ]
+        for width in WIDTHS
+    ]
+    return table(["n_j / k_j", *(f"depth {depth}" for depth in DEPTHS), "no end from"], rows)
+
+
 def main() -> None:
     sweeps = [read_sweep(folder) for folder in (RESULTS, LONG)]
     outcomes = [outcome for sweep in sweeps for outcome in sweep]
@@ -39,6 +69,15 @@ def main() -> None:
     text = f"""{len(outcomes)} claims at full settings, seed {sweeps[0].seed}: {counts}.
 
 {table(heads, list(map(row, outcomes)))}
+
+### How deep does it go?
+
+By the recursion of `alm.depth.evolution`, for wide layers with a quarter of the top active: the ratio
+k_(j−1)/k_j of neighbouring sparsities from which the squared error at the top is below half of ‖h‖², by depth
+and by width n_j/k_j of the hidden layers; and the ratio from which depth has no end, up to a common factor of
+h̃ (this last one is not confirmed by simulation: the layers it needs are too wide).
+
+{depths()}
 
 ### Why those that fail do
 

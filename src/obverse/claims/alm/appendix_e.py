@@ -64,7 +64,7 @@ def predict_change(setting: Setting) -> float:
 register(
     Claim(
         id="alm.appE.printed",
-        title="shadows generated from h̃2, as printed",
+        title="Shadows generated from h̃2, as printed",
         statement=(
             "x′ = r(W1 h̃1) is generated from h̃2: when active units of h̃2 give way to others, x′ changes by "
             "‖x′ − x″‖² / (‖x′‖² + ‖x″‖²) = 1 − κ(κ(c)), where c is the cosine of the two h̃2 and κ(c) = "
@@ -86,7 +86,7 @@ register(
 register(
     Claim(
         id="alm.appE.printed.corrected",
-        title="shadows generated from h̃2, corrected",
+        title="Shadows generated from h̃2, corrected",
         statement=(
             "x′ = r(W1 h1) with h1 = r(W2 h̃2) is generated from h̃2: when active units of h̃2 give way to "
             "others, x′ changes by ‖x′ − x″‖² / (‖x′‖² + ‖x″‖²) = 1 − κ(κ(c)), where c is the cosine of the "

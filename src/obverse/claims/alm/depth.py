@@ -109,7 +109,7 @@ FEWER: dict[str, int | float] = {**LABELS, "k0": 2048, "nets": 12}
 register(
     Claim(
         id="alm.depth",
-        title="reversible up to six layers",
+        title="Reversible up to six layers",
         statement=(
             "With up to 6 layers, one of n_ℓ = 50 units active at the top, k_j = k_0/2^j and no dropout "
             "(n_j = k_j), the feedforward net with constant offsets names the unit that x was generated "
@@ -134,7 +134,7 @@ register(
 register(
     Claim(
         id="alm.depth.eight",
-        title="eight layers are too many",
+        title="Eight layers are too many",
         statement=(
             "With 8 layers of the same schedule as for 6 (one of 50 units at the top, k_j = k_0/2^j, "
             "n_j = k_j) the feedforward net names the unit, wrong in less than half of the draws."
@@ -150,12 +150,16 @@ register(
         reading="beyond the paper",
         twin="alm.depth",
         expected="failed",
+        remark=(
+            "What each layer loses of its support and adds as noise has drowned the signal: more inputs "
+            "(k_0/k_ℓ) would carry further, at layers too large for this grid."
+        ),
     )
 )
 register(
     Claim(
         id="alm.depth.evolution",
-        title="state evolution of the error",
+        title="State evolution of the error",
         statement=(
             "‖h̃ − h‖²/‖h‖² at the top of 1 to 8 layers with k_j = k_0/r^j, n_j = c·k_j and the best "
             "constant offset of each layer in turn is what a recursion of a signal and a noise predicts."
@@ -183,7 +187,7 @@ for id, tops, found in (
     register(
         Claim(
             id=id,
-            title="state evolution of the direction" + (", narrow tops" if narrow else ""),
+            title="State evolution of the direction" + (", narrow tops" if narrow else ""),
             statement=(
                 f"1 − cos²(h̃, h) at the top of 3 and 4 layers with k_j = k_0/r^j, n_j = c·k_j and {tops} "
                 "at the top is what the recursion predicts, offsets chosen for the signal of the layer above."

@@ -220,8 +220,7 @@ register(
         title="Variance of ĥ",
         statement=(
             "For normal W, Var ĥ_i = (2/t)(‖h‖² + 2h_i²) − h_i²/n exactly: off the support, and for the "
-            "least "
-            "and the greatest of k non-zeros (1 : 3)."
+            "least and the greatest of k non-zeros (1 : 3)."
         ),
         source=f"{PAPER}, Claim A.2, with its constants",
         grid=(
@@ -259,8 +258,7 @@ register(
         title="Covariance of ĥ: rate",
         statement=(
             "For h of k ones, |E[ĥ_i ĥ_j] − E ĥ_i · E ĥ_j| = Õ(1/t) for i ≠ j on the support: its ratio "
-            "to 1/t "
-            "does not grow with t, nor is it larger for more non-zeros."
+            "to 1/t does not grow with t, nor is it larger for more non-zeros."
         ),
         source=f"{PAPER}, Lemma B.4",
         grid=COVARIANCE,
@@ -308,8 +306,7 @@ register(
         title="Quadratic form: rate",
         statement=(
             "For h of k ones with support K and u_K = 1, E|u_Kᵀ(ĥ_K − E ĥ_K)|² = Õ(k²/t): its ratio to "
-            "k²/t does "
-            "not grow with t, where k grows as t^(2/3)."
+            "k²/t does not grow with t, where k grows as t^(2/3)."
         ),
         source=f"{PAPER}, Lemma B.5",
         grid=FORM,

@@ -42,7 +42,7 @@ BALANCED = tuple((ratio, ratio, 2) for ratio in (5, 7, 10))
 register(
     Claim(
         id="alm.thm3.2",
-        title="three layers, entry by entry",
+        title="Three layers, entry by entry",
         statement=(
             "With k3 < k2 < k1 < k0 < k2², √k3·k2 < k0 and constant offsets, E|h̃_i − h_i|² ≤ ετ² at the top "
             "for all i, where τ = (1/k3)Σh_i and ε = Õ(k3/k2): its ratio to (k3/k2)·ln N does not grow with "
@@ -64,7 +64,7 @@ register(
 register(
     Claim(
         id="alm.thm3.2.corrected",
-        title="three layers, entry by entry",
+        title="Three layers, entry by entry",
         statement=(
             "With k3 < k2 < k1 < k0 < k2² and √k3·k2 < k0, E|h̃_i − h_i|² ≤ 3(k3/k2 + k2/k1 + k1/k0)τ² "
             f"at the top, τ = (1/k3)Σh_i, {EACH}."
@@ -85,7 +85,7 @@ register(
 register(
     Claim(
         id="alm.thm3.2.dropout",
-        title="three layers with dropout",
+        title="Three layers with dropout",
         statement=(
             "With half of every layer dropped on the way up and made up for by a factor 2, E|h̃_i − h_i|² ≤ "
             f"6(k3/k2 + k2/k1 + k1/k0)τ² at the top of three layers, {EACH}."

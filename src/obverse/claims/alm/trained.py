@@ -116,7 +116,7 @@ def recovery(weight: Tensor, h: Tensor) -> float:
 register(
     Claim(
         id="alm.sec4.tracking",
-        title="the error on shadows tracks the real one",
+        title="The error on shadows tracks the real one",
         statement=(
             "Trained with SHADOW, a net's error on the shadows of test images and its error on the images "
             "themselves differ by at most a fifth: larger ÷ smaller ≤ 1.2, in the mean over trainings."
@@ -141,7 +141,7 @@ register(
 register(
     Claim(
         id="alm.sec4.tracking.without",
-        title="tracking without training on shadows",
+        title="Tracking without training on shadows",
         statement=(
             "Also after plain backpropagation, a net's error on the shadows of test images and its error on "
             "the images themselves differ by at most a fifth: larger ÷ smaller ≤ 1.2, in the mean over "
@@ -193,7 +193,7 @@ register(
 register(
     Claim(
         id="alm.sec4.uniform_bias",
-        title="one bias a layer is enough",
+        title="One bias a layer is enough",
         statement=(
             "Restricting the biases of each hidden layer to one constant makes almost no change: test error "
             "with one bias a layer ÷ with one a unit is 1 to a twentieth, in the mean over paired trainings."
@@ -213,7 +213,7 @@ register(
 register(
     Claim(
         id="alm.sec4.random_like",
-        title="trained weights recover h as random ones do",
+        title="Trained weights recover h as random ones do",
         statement=(
             "A trained layer gives a sparse h back as well as the same weights in random order: the ratio of "
             "their recovery errors ‖r(Wᵀr(αWh) − θ) − h‖² is 1, each at its best uniform θ."

@@ -85,7 +85,7 @@ QUANTITY = "max over i of E|h̃_i − h_i|²/τ²"
 register(
     Claim(
         id="alm.thm3.1",
-        title="two layers, entry by entry",
+        title="Two layers, entry by entry",
         statement=(
             "With k2 < k1 < k0 < k2² and constant offsets, E|h̃_i − h_i|² ≤ ετ² at the top for all i, where "
             "τ = (1/k2)Σh_i and ε = Õ(k2/k1): its ratio to (k2/k1)·ln N does not grow with k1/k2 at k0 = 4k1."
@@ -111,7 +111,7 @@ register(
 register(
     Claim(
         id="alm.thm3.1.corrected",
-        title="two layers, entry by entry",
+        title="Two layers, entry by entry",
         statement=(
             f"With k2 < k1 < k0 < k2², E|h̃_i − h_i|² ≤ 3(k2/k1 + k1/k0)τ² at the top, τ = (1/k2)Σh_i, {EACH}."
         ),
@@ -132,7 +132,7 @@ register(
 register(
     Claim(
         id="alm.thm3.1.dropout",
-        title="two layers with dropout",
+        title="Two layers with dropout",
         statement=(
             "With half of x and half of h̃^(1) dropped on the way up and made up for by factors 2, "
             f"E|h̃_i − h_i|² ≤ 6(k2/k1 + k1/k0)τ² at the top, {EACH}."
@@ -152,7 +152,7 @@ register(
 register(
     Claim(
         id="alm.eq23.rate",
-        title="first hidden layer of two",
+        title="First hidden layer of two",
         statement=(
             "With n1 = 2k1, E|h̃_i − h_i|² ≤ 40(k1/k0)h̄² in the first hidden layer, h̄ = (1/k1)Σh_i, where "
             f"half of the k1 kept are zero, {EACH}."
@@ -194,7 +194,7 @@ for layer, equation, rate in ((2, "22", "k2/k1"), (1, "23", "k1/k0")):
         register(
             Claim(
                 id=f"{id}.corrected" if corrected else id,
-                title=f"layer {layer} of two, the scale of h",
+                title=f"Layer {layer} of two, the scale of h",
                 statement=(
                     f"E|h̃_i − h_i|² ≤ Õ({rate})·{power} in layer {layer} for all i, h̄ = (1/k)Σh_i: the ratio "
                     "of the worst entry to this does not grow with the scale of h."
