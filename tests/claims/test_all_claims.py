@@ -70,7 +70,6 @@ def test_a_claim_explains_itself(claim):
     if claim.twin:
         assert claim.twin in CLAIMS
         assert CLAIMS[claim.twin].twin
-        assert CLAIMS[claim.twin].reading != claim.reading
     if claim.expected == "failed":
         assert claim.remark, "a statement that fails says why"
 

@@ -123,7 +123,7 @@ def test_show_says_everything_about_a_claim(obverse, file):
         "The statement of t.failed: k = k",
         "source: somewhere, eq. 8",
         "reading: as printed",
-        "twin: t.held, the other reading of the same statement",
+        "twin: t.held, to be read beside it",
         "measured: the size of k",
         "found so far: failed",
         "remark: known to fail",

@@ -54,7 +54,7 @@ def print_claim(claim: Claim, predictions: Sequence[str], quick: bool) -> None:
     for name, text in (
         ("source", claim.source),
         ("reading", claim.reading),
-        ("twin", f"{claim.twin}, the other reading of the same statement" if claim.twin else ""),
+        ("twin", f"{claim.twin}, to be read beside it" if claim.twin else ""),
         ("measured", claim.quantity),
         ("held means", claim.rule.meaning),
         ("found so far", claim.expected),

@@ -119,7 +119,7 @@ register(
         title="The recovery error at every threshold",
         statement=(
             "For every θ ≥ 0 the expected error ‖r(Wᵀx − θ) − h‖² / ‖h‖² is Σ_i E(r(h_i − θ + √v_i·g) − h_i)²"
-            " / ‖h‖², g ~ N(0, 1), v_i = (2/t)(‖h‖² + 2h_i²) − h_i²/n, within 3 % for t ≥ 500"
+            " / ‖h‖², g ~ N(0, 1), v_i = (2/t)(‖h‖² + 2h_i²) − h_i²/n, within 3 % for t ≥ 500."
         ),
         source=SOURCE,
         grid=at_thresholds(SIZES, (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)),
@@ -141,10 +141,10 @@ register(
         title="The best offset without search",
         statement=(
             "The uniform offset −θ with the least mean error, found by search under each W, is the one that "
-            "minimizes the closed form, within 3 % for t ≥ 500"
+            "minimizes the closed form, within 3 % for t ≥ 500."
         ),
         source=SOURCE,
-        grid=at_sizes(SIZES, 20),
+        grid=at_sizes(SIZES, 60),
         quick=at_sizes(SIZES[:2], 16),
         predict=expected_threshold,
         measure=searched_threshold,
@@ -162,7 +162,7 @@ register(
         title="The error at the best offset",
         statement=(
             "The mean of ‖r(Wᵀx − θ) − h‖² / ‖h‖² over fresh h, at the uniform θ found by search under each "
-            "W, is the least value of the closed form over θ, within 3 % for t ≥ 500"
+            "W, is the least value of the closed form over θ, within 3 % for t ≥ 500."
         ),
         source=SOURCE,
         grid=at_sizes(SIZES, 40) + grid(n=8_000, m=2_000, k=40, t=800, law="half-normal", trials=20),
@@ -183,7 +183,7 @@ register(
         title="The best offset leaves zeros alive",
         statement=(
             "At the θ with the least mean error, on average (m − k)·Φ(−θ√(t/2)/‖h‖) zeros of h are positive "
-            "in r(Wᵀx − θ)"
+            "in r(Wᵀx − θ)."
         ),
         source="Arora, Liang & Ma 2015, proof of Theorem 2.3",
         grid=grid(n=4_000, m=2_000, k=40, t=(500, 800, 1_500, 3_000), law="half-normal", trials=12),

@@ -45,7 +45,7 @@ register(
         statement=(
             "For k < t < k² and each of several W there is one offset −θ for all h such that half of x is "
             "enough: ‖r(2Wᵀx_drop − θ) − h‖² ≤ Õ(k/t)·‖h‖², read as: the mean over fresh h, divided by "
-            "(k/t)·ln m, does not grow with t"
+            "(k/t)·ln m, does not grow with t."
         ),
         source=SOURCE,
         grid=inside((900, 2_800, 9_000, 28_000, 90_000), 3, 100),
@@ -66,7 +66,7 @@ register(
         title="Half of x is half of t",
         statement=(
             "With half of x dropped, the expected error at every θ ≥ 0 is that of Theorem 2.3's closed form "
-            "with t/2 in place of t, within 3 % for t ≥ 1000"
+            "with t/2 in place of t, within 3 % for t ≥ 1000."
         ),
         source=SOURCE,
         grid=at_thresholds([(20, 1_000), (80, 1_000), (60, 4_000)], (0.0, 1.5, 3.0, 5.0)),

@@ -109,7 +109,7 @@ register(
         title="The likeliest h is the true one",
         statement=(
             "Where more than k inputs are alive, the maximum-likelihood h for x = r(αWh) ⊙ mask, among all "
-            "h ≥ 0 of at most k non-zeros, is the true h"
+            "h ≥ 0 of at most k non-zeros, is the true h."
         ),
         source=SOURCE,
         grid=grid(n=(15, 30, 60), t=10, **CASE, trials=200),
@@ -134,7 +134,7 @@ register(
         title="The feedforward answer is close to the likeliest h",
         statement=(
             "‖r(Wᵀx − θ) − h_ML‖² ≤ 4kδ²·‖h‖² at θ = δ‖h‖, δ = √(2/t)·√(2 ln(100m)), for the "
-            "maximum-likelihood h_ML among all h ≥ 0 of at most k non-zeros"
+            "maximum-likelihood h_ML among all h ≥ 0 of at most k non-zeros."
         ),
         source=SOURCE,
         grid=tuple(
@@ -159,7 +159,7 @@ register(
         title="How close the feedforward answer is to the likeliest h",
         statement=(
             "The expected ‖r(Wᵀx − θ) − h_ML‖² / ‖h‖² is the closed-form recovery error of Theorem 2.3, "
-            "within 3 % for t ≥ 500"
+            "within 3 % for t ≥ 500."
         ),
         source=SOURCE,
         grid=grid(n=625, t=500, m=10, k=3, law="equal", theta=(1.0, 2.0, 4.0), trials=200, together=12),

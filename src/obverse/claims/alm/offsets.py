@@ -130,7 +130,7 @@ register(
         statement=(
             "Where all units are equally often active and few inputs are kept (ρ = 0.02), the best offset "
             "for each unit gives the same mean of ‖r(Wᵀx + b) − h‖² / ‖h‖² as the best uniform offset: their "
-            "ratio is 1 within 2 %"
+            "ratio is 1 within 2 %."
         ),
         source=SOURCE,
         grid=SPARSE,
@@ -152,7 +152,7 @@ register(
         statement=(
             "Where all units are equally often active and many inputs are kept (ρ = 0.2 to 0.8), the best "
             "offset for each unit gives the same mean of ‖r(Wᵀx + b) − h‖² / ‖h‖² as the best uniform "
-            "offset: their ratio is 1 within 2 %"
+            "offset: their ratio is 1 within 2 %."
         ),
         source=SOURCE,
         grid=DENSE,
@@ -180,7 +180,7 @@ register(
         statement=(
             "Where all units are equally often active, the least error with an offset for each unit over "
             "that with a uniform one is that of the closed form at t/(1 − ρJ(κ)) over that at t, with J(κ) = "
-            "(√(1 − κ²) + (π − arccos κ)κ)/π and κ = k/m, within 4 %"
+            "(√(1 − κ²) + (π − arccos κ)κ)/π and κ = k/m, within 4 %."
         ),
         source=SOURCE,
         grid=DENSE,
@@ -202,7 +202,7 @@ register(
         title="A uniform offset keeps the bound where few units do most of the work",
         statement=(
             "Where unit i is active with weight 1/i, the best uniform offset still gives ‖r(Wᵀx − θ) − h‖² ≤ "
-            "Õ(k/t)·‖h‖², read as: the mean, divided by (k/t)·ln m, does not grow with t"
+            "Õ(k/t)·‖h‖², read as: the mean, divided by (k/t)·ln m, does not grow with t."
         ),
         source=SOURCE,
         grid=tuple(
@@ -227,7 +227,7 @@ register(
         title="Nothing is gained by offsets of their own, where activity is skewed",
         statement=(
             "Where unit i is active with weight 1/i, the best offset for each unit gives the same mean of "
-            "‖r(Wᵀx + b) − h‖² / ‖h‖² as the best uniform offset: their ratio is 1 within 2 %"
+            "‖r(Wᵀx + b) − h‖² / ‖h‖² as the best uniform offset: their ratio is 1 within 2 %."
         ),
         source=SOURCE,
         grid=SKEWED,
@@ -253,7 +253,7 @@ register(
         title="What offsets of their own gain, where activity is skewed",
         statement=(
             "Where unit i is active with weight 1/i, the error with the best offset for each unit over that "
-            "with the best uniform offset is the ratio of the least closed-form errors, within 3 %"
+            "with the best uniform offset is the ratio of the least closed-form errors, within 3 %."
         ),
         source=SOURCE,
         grid=SKEWED,

@@ -93,7 +93,7 @@ register(
         title="At the proof's offset, zeros are exact",
         statement=(
             f"Under one W, the largest ĥ_i over the zeros of h is at most δ‖h‖, {DELTA}, so that the offset "
-            "−δ‖h‖ makes every off-support coordinate of r(Wᵀx − δ‖h‖) exactly zero"
+            "−δ‖h‖ makes every off-support coordinate of r(Wᵀx − δ‖h‖) exactly zero."
         ),
         source=SOURCE,
         grid=at_delta(2_000, STEPS, "half-normal", 300),
@@ -114,7 +114,7 @@ register(
     Claim(
         id="alm.thm2.3.proof",
         title="The error at the proof's offset",
-        statement=f"Under one W, ‖r(Wᵀx − δ‖h‖) − h‖² ≤ 4kδ²·‖h‖² with {DELTA}",
+        statement=f"Under one W, ‖r(Wᵀx − δ‖h‖) − h‖² ≤ 4kδ²·‖h‖² with {DELTA}.",
         source=SOURCE,
         grid=at_delta(2_000, STEPS, "half-normal", 300),
         quick=at_delta(1_000, STEPS[:4], "half-normal", 200),
@@ -132,7 +132,7 @@ register(
         title="The error at the proof's offset falls as k/t",
         statement=(
             f"With k equal non-zeros above δ‖h‖, m fixed and {DELTA}, the mean of ‖r(Wᵀx − δ‖h‖) − h‖² / ‖h‖²"
-            " is proportional to the first power of k/t, over two decades of t"
+            " is proportional to the first power of k/t, over two decades of t."
         ),
         source=SOURCE,
         grid=at_delta(400, [(10, t) for t in DECADES], "equal", 100, weights=3),
@@ -154,7 +154,7 @@ register(
         title="Without threshold, noise drowns h",
         statement=(
             "Without offset and ReLU on the way up, the expected error ‖Wᵀx − h‖² / ‖h‖² is "
-            "(2/t)(m + 2) − 1/n, the sum of the variances of all m coordinates"
+            "(2/t)(m + 2) − 1/n, the sum of the variances of all m coordinates."
         ),
         source="Arora, Liang & Ma 2015, after Lemma 2.5 (there Õ(m/t))",
         grid=tuple(
@@ -189,7 +189,7 @@ register(
         title="The offset −δ‖h‖₁ of the notes",
         statement=(
             f"At θ = δ‖h‖₁, {DELTA}, the mean of ‖r(Wᵀx − θ) − h‖² / ‖h‖² is Õ(k/t), read as: divided by "
-            "(k/t)·ln m it does not grow with k"
+            "(k/t)·ln m it does not grow with k."
         ),
         source=NOTES,
         grid=at_delta(500, SPARSITIES, "equal", 100, weights=16, norm=1),
@@ -211,7 +211,7 @@ register(
         title="The offset −δ‖h‖",
         statement=(
             f"At θ = δ‖h‖, {DELTA}, the mean of ‖r(Wᵀx − θ) − h‖² / ‖h‖² is Õ(k/t), read as: divided by "
-            "(k/t)·ln m it does not grow with k"
+            "(k/t)·ln m it does not grow with k."
         ),
         source=NOTES,
         grid=at_delta(500, SPARSITIES, "equal", 100, weights=16),

@@ -69,7 +69,7 @@ register(
         statement=(
             "For k < t < k² and each of several W ~ N(0, 1)^{n×m} there is one offset −θ for all h such that "
             "‖r(Wᵀx − θ) − h‖² ≤ Õ(k/t)·‖h‖², read as: the mean over fresh h, divided by (k/t)·ln m, does "
-            "not grow with t"
+            "not grow with t."
         ),
         source=SOURCE,
         grid=inside((900, 2_800, 9_000, 28_000, 90_000), 3, 100),
@@ -93,7 +93,7 @@ register(
         title="Reversible outside k < t < k² too",
         statement=(
             "For t from k/4 to 50k², that is on both sides of k < t < k², one W and one offset −θ for all h "
-            "give ‖r(Wᵀx − θ) − h‖² ≤ 4kδ²·‖h‖² with δ = √(2/t)·√(2 ln(100m))"
+            "give ‖r(Wᵀx − θ) − h‖² ≤ 4kδ²·‖h‖² with δ = √(2/t)·√(2 ln(100m))."
         ),
         source=SOURCE,
         grid=at_sparsity(20, 400, (5, 10, 20, 60, 200, 400, 1_200, 4_000, 20_000), "half-normal", 1, 200),
@@ -117,7 +117,7 @@ register(
         title="The error falls as k/t",
         statement=(
             "With k equal non-zeros and the best uniform offset, the mean of ‖r(Wᵀx − θ) − h‖² / ‖h‖² is "
-            "proportional to the first power of k/t, over two decades of t below k/t = 0.02"
+            "proportional to the first power of k/t, over two decades of t below k/t = 0.02."
         ),
         source=SOURCE,
         grid=at_sparsity(40, 400, DECADES, "equal", 3, 100),
@@ -142,7 +142,7 @@ register(
         title="The error falls as k/t, for half-normal non-zeros",
         statement=(
             "With k half-normal non-zeros and the best uniform offset, the mean of ‖r(Wᵀx − θ) − h‖² / ‖h‖² "
-            "is proportional to the first power of k/t, over two decades of t below k/t = 0.02"
+            "is proportional to the first power of k/t, over two decades of t below k/t = 0.02."
         ),
         source=SOURCE,
         grid=at_sparsity(40, 400, DECADES, "half-normal", 6, 100),
