@@ -11,13 +11,14 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 WATCHER := .venv-weightwatcher
 WATCHER_PIP := $(WATCHER)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-all lint docs bench bench-weightwatcher clean
+.PHONY: help demo test test-all lint docs claims bench bench-weightwatcher clean
 
 help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
 	@echo "make test      lint, types, tests"
 	@echo "make test-all  the slow tests too"
 	@echo "make docs      rebuild the tables and figures of the docs from experiments/results"
+	@echo "make claims    run every claim in full (20 minutes), publish verdicts and page in experiments/results"
 	@echo "make bench     speed as ratios; results in benchmarks/results"
 	@echo "make bench-weightwatcher  the audit timed beside WeightWatcher, in $(WATCHER)"
 	@echo "make clean     remove what these commands made"
@@ -71,6 +72,15 @@ test-all: lint
 docs: $(VENV)/installed
 	$(BIN)/python experiments/make_results.py
 	$(BIN)/python experiments/make_audit_tables.py
+	$(BIN)/python experiments/make_claims_tables.py
+
+claims: $(VENV)/installed
+	$(BIN)/obverse claims run --all --out runs/claims
+	$(BIN)/obverse claims run 'alm.sec4.*' --long --out runs/claims-trained
+	@for each in claims claims-trained; do \
+	  mkdir -p experiments/results/$$each; \
+	  cp runs/$$each/claims.json runs/$$each/claims.html experiments/results/$$each; \
+	done
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/run_all.py

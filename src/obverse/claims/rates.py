@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ..errors import BadInput
 from .results import Kind, Point, Setting, Verdict
-from .rules import Judgement, Rule, judged_point, two_errors
+from .rules import Judgement, Rule, judged_point, signed, two_errors
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Exponent(Rule):
             verdict = "held" if (high - low) / 2 <= self.resolution else "inconclusive"
         return Judgement(
             verdict,
-            f"exponent of {self.along.variable} {fitted.exponent:.3f} ({low:.3f} to {high:.3f}), "
-            f"predicted {stated:.3g}",
+            f"exponent of {self.along.variable} "
+            + signed(f"{fitted.exponent:.3f} ({low:.3f} to {high:.3f}), predicted {stated:.3g}"),
             {"exponent": fitted.exponent, "low": low, "high": high, "predicted": stated},
             tuple(judged_point(point, two_errors(point), None, "") for point in points),
             lambda setting: fitted.at(log(self.along(setting))),
@@ -100,7 +100,8 @@ class NotGrowing(Rule):
         return Judgement(
             verdict,
             f"measured ÷ rate from {min(ratios):.3g} to {max(ratios):.3g}, growing with "
-            f"{self.along.variable} as the power {fitted.exponent:.3f} ({low:.3f} to {high:.3f})",
+            f"{self.along.variable} as the power "
+            + signed(f"{fitted.exponent:.3f} ({low:.3f} to {high:.3f})"),
             {"growth": fitted.exponent, "low": low, "high": high, "constant": max(ratios)},
             tuple(
                 judged_point(point, two_errors(point), None, f"÷ rate {ratio:.3g}")

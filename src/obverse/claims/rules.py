@@ -92,7 +92,7 @@ class Equal(Rule):
         worst = max(points, key=lambda point: abs(point.mean - point.predicted) / (abs(point.predicted) or 1))
         off = (worst.mean - worst.predicted) / (abs(worst.predicted) or 1)
         numbers = {"largest_relative_deviation": off}
-        return _together(judged, numbers, f"largest deviation {100 * off:+.2g} %")
+        return _together(judged, numbers, f"largest deviation {percent(off)}")
 
     def misled(self, points: Sequence[Point]) -> list[Point]:
         return [Point(point.setting, 1.2 * point.predicted, point.values) for point in points]
@@ -159,6 +159,20 @@ class HoldsIn(Rule):
 
     def misled(self, points: Sequence[Point]) -> list[Point]:
         return [Point(point.setting, point.mean / 2, point.values) for point in points]
+
+
+def percent(share: float) -> str:
+    """With its sign, to two digits.
+
+    >>> percent(-0.0123), percent(2.64)
+    ('−1.2 %', '+260 %')
+    """
+    return signed(f"{float(f'{100 * share:.2g}'):+g} %")
+
+
+def signed(text: str) -> str:
+    """Numbers in a sentence, with a minus sign for the hyphen that Python writes."""
+    return text.replace("-", "−")
 
 
 def two_errors(point: Point) -> float:
