@@ -115,3 +115,12 @@ def test_hidden_vectors_are_sparse_and_of_norm_one(law):
 def test_a_law_of_h_that_there_is_not():
     with pytest.raises(BadInput, match="half-normal, uniform, equal"):
         draw_hidden(1, 3, 1, "cauchy", torch.Generator())
+
+
+def test_a_twin_shares_what_is_not_changed():
+    printed = make(twin="test.two", expected="failed", remark="why")
+    corrected = printed.other(reading="corrected", title="two")
+    assert (corrected.id, corrected.twin) == ("test.two", "test.one")
+    assert (corrected.expected, corrected.remark) == ("held", "")
+    assert corrected.measure is printed.measure
+    assert corrected.grid == printed.grid

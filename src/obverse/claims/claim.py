@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal
 
@@ -58,6 +58,11 @@ class Claim:
         for name in filter(None, (self.axis, self.series)):
             if any(name not in setting for setting in (*self.grid, *self.quick)):
                 raise BadInput(f"{name!r} in every setting of {self.id}", got="one without", do="add it")
+
+    def other(self, **changes: Any) -> Claim:
+        """The twin of this claim: the same settings and draws, unless changed; each names the other."""
+        kept: dict[str, Any] = {"id": self.twin, "twin": self.id, "expected": "held", "remark": ""}
+        return replace(self, **(kept | changes))
 
     def settings(self, quick: bool = False) -> tuple[Setting, ...]:
         return self.quick if quick and self.quick else self.grid

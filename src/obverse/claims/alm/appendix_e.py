@@ -61,7 +61,7 @@ def predict_change(setting: Setting) -> float:
     return 1 - cosine
 
 
-register(
+stated = register(
     Claim(
         id="alm.appE.printed",
         title="Shadows generated from h̃2, as printed",
@@ -84,8 +84,7 @@ register(
     )
 )
 register(
-    Claim(
-        id="alm.appE.printed.corrected",
+    stated.other(
         title="Shadows generated from h̃2, corrected",
         statement=(
             "x′ = r(W1 h1) with h1 = r(W2 h̃2) is generated from h̃2: when active units of h̃2 give way to "
@@ -95,13 +94,7 @@ register(
         source=f"{APPENDIX}, before eq. 27, with h1 for h̃1",
         grid=grid(n=1000, m=1000, k=40, replaced=(5, 10, 20, 40), formula="corrected", trials=100),
         quick=grid(n=300, m=300, k=20, replaced=(5, 20), formula="corrected", trials=100),
-        predict=predict_change,
-        measure=measure_change,
-        # κ is for infinite width: at width n the change is larger by a share of about 6/n (c = 0.875)
         rule=Equal(tolerance=0.01),
-        quantity="change of x′ when h̃2 is replaced",
-        axis="replaced",
         reading="corrected",
-        twin="alm.appE.printed",
     )
 )

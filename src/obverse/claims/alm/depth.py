@@ -106,7 +106,7 @@ SQUARED = tuple(
 LABELS: dict[str, int | float] = {"k0": 8192, "k": 1, "n": 50, "r": 2, "c": 1, "nets": 36, "draws": 100}
 FEWER: dict[str, int | float] = {**LABELS, "k0": 2048, "nets": 12}
 
-register(
+stated = register(
     Claim(
         id="alm.depth",
         title="Reversible up to six layers",
@@ -132,23 +132,15 @@ register(
     )
 )
 register(
-    Claim(
-        id="alm.depth.eight",
+    stated.other(
         title="Eight layers are too many",
         statement=(
             "With 8 layers of the same schedule as for 6 (one of 50 units at the top, k_j = k_0/2^j, "
             "n_j = k_j) the feedforward net names the unit, wrong in less than half of the draws."
         ),
-        source=REMARK,
         grid=grid(**{**LABELS, "nets": 12}, depth=(8,)),
         quick=grid(**FEWER, depth=(8,)),
-        predict=half,
-        measure=measure_labels,
-        rule=MeanBelow(),
-        quantity="share of wrong answers",
-        axis="depth",
         reading="beyond the paper",
-        twin="alm.depth",
         expected="failed",
         remark=(
             "What each layer loses of its support and adds as noise has drowned the signal: more inputs "

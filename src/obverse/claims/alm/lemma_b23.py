@@ -152,7 +152,7 @@ register(
     )
 )
 
-register(
+stated = register(
     Claim(
         id="alm.lemmaB.3",
         title="Taylor remainder: bound",
@@ -185,20 +185,12 @@ register(
 )
 
 register(
-    Claim(
-        id="alm.lemmaB.3.exponent",
+    stated.other(
         title="Taylor remainder: power of σ",
         statement="At fixed r = 1, E|H(z)| falls as 1/σ over two decades of σ.",
-        source=f"{PAPER}, Lemma B.3",
-        # From σ = 30 on: the next term of the expansion is below 0.05 % there.
         grid=grid(sigma=(30, 60, 100, 200, 400, 1000, 3000), r=1.0, trials=100, batch=4000),
         quick=grid(sigma=(30, 100, 300, 1000, 3000), r=1.0, trials=50, batch=2000),
-        predict=remainder_rate,
-        measure=measure_remainder,
         rule=Exponent(Along("sigma")),
-        quantity="E|H(z)|",
-        axis="sigma",
         reading="exact",
-        twin="alm.lemmaB.3",
     )
 )

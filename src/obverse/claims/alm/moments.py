@@ -252,7 +252,7 @@ COVARIANCE = tuple(
     for t in (20, 60, 200, 600, 2000)
 )
 COVARIANCE_QUICK = tuple({**setting, "batch": 120} for setting in COVARIANCE if setting["t"] <= 600)
-register(
+stated = register(
     Claim(
         id="alm.lemmaB.4",
         title="Covariance of ĥ: rate",
@@ -274,21 +274,13 @@ register(
 )
 
 register(
-    Claim(
-        id="alm.lemmaB.4.exact",
+    stated.other(
         title="Covariance of ĥ",
         statement="For normal W, Cov(ĥ_i, ĥ_j) = (4/t − 1/n)·h_i·h_j exactly for i ≠ j (here h_i = h_j = 1).",
         source=f"{PAPER}, Lemma B.4, with its constants",
-        grid=COVARIANCE,
-        quick=COVARIANCE_QUICK,
         predict=covariance,
-        measure=measure_covariance,
         rule=Equal(),
-        quantity="covariance of ĥ_i and ĥ_j",
-        axis="t",
-        series="k",
         reading="exact",
-        twin="alm.lemmaB.4",
     )
 )
 
@@ -300,7 +292,7 @@ FORM = tuple(
     )
 )
 ALTERNATING = tuple({**setting, "u": "alternating"} for setting in FORM[:7:2])
-register(
+stated = register(
     Claim(
         id="alm.lemmaB.5",
         title="Quadratic form: rate",
@@ -323,8 +315,7 @@ register(
 )
 
 register(
-    Claim(
-        id="alm.lemmaB.5.exact",
+    stated.other(
         title="Quadratic form",
         statement=(
             "For normal W, E|u_Kᵀ(ĥ_K − E ĥ_K)|² = (2/t)‖h‖²‖u‖² + (4/t − 1/n)(uᵀh)² exactly, for u along h "
@@ -334,12 +325,7 @@ register(
         grid=FORM[:7:2] + ALTERNATING,
         quick=FORM[:5:2] + ALTERNATING[:2],
         predict=form,
-        measure=measure_form,
         rule=Equal(),
-        quantity="E|u_Kᵀ(ĥ_K − E ĥ_K)|²",
-        axis="t",
-        series="u",
         reading="exact",
-        twin="alm.lemmaB.5",
     )
 )

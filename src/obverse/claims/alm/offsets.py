@@ -145,7 +145,7 @@ register(
     )
 )
 
-register(
+stated = register(
     Claim(
         id="alm.offsets.dense",
         title="Nothing is gained by offsets of their own, where many inputs are kept",
@@ -174,25 +174,15 @@ register(
 )
 
 register(
-    Claim(
-        id="alm.offsets.dense.closed",
+    stated.other(
         title="What offsets of their own gain, where many inputs are kept",
         statement=(
             "Where all units are equally often active, the least error with an offset for each unit over "
             "that with a uniform one is that of the closed form at t/(1 − ρJ(κ)) over that at t, with J(κ) = "
             "(√(1 − κ²) + (π − arccos κ)κ)/π and κ = k/m, within 4 %."
         ),
-        source=SOURCE,
-        grid=DENSE,
-        quick=DENSE_QUICK,
         predict=less_noise,
-        measure=error_ratio,
-        # the normal approximation, and κ taken as the same for all pairs of h
         rule=Equal(tolerance=0.04),
-        quantity=RATIO,
-        axis="t",
-        reading="beyond the paper",
-        twin="alm.offsets.dense",
     )
 )
 
@@ -221,7 +211,7 @@ register(
     )
 )
 
-register(
+stated = register(
     Claim(
         id="alm.offsets.skewed.gain",
         title="Nothing is gained by offsets of their own, where activity is skewed",
@@ -248,23 +238,13 @@ register(
 )
 
 register(
-    Claim(
-        id="alm.offsets.skewed.gain.closed",
+    stated.other(
         title="What offsets of their own gain, where activity is skewed",
         statement=(
             "Where unit i is active with weight 1/i, the error with the best offset for each unit over that "
             "with the best uniform offset is the ratio of the least closed-form errors, within 3 %."
         ),
-        source=SOURCE,
-        grid=SKEWED,
-        quick=SKEWED_QUICK,
         predict=closed_ratio,
-        measure=error_ratio,
-        # ρ·J(κ) = 1 % of the noise, and as much for finding m offsets by search
         rule=Equal(tolerance=0.03),
-        quantity=RATIO,
-        axis="t",
-        reading="beyond the paper",
-        twin="alm.offsets.skewed.gain",
     )
 )

@@ -183,7 +183,7 @@ register(
 
 NOTES = "Notes on Arora, Liang & Ma 2015, proof of Theorem 2.3"
 
-register(
+stated = register(
     Claim(
         id="alm.notes.offset",
         title="The offset −δ‖h‖₁ of the notes",
@@ -206,22 +206,14 @@ register(
 )
 
 register(
-    Claim(
-        id="alm.notes.offset.corrected",
+    stated.other(
         title="The offset −δ‖h‖",
         statement=(
             f"At θ = δ‖h‖, {DELTA}, the mean of ‖r(Wᵀx − θ) − h‖² / ‖h‖² is Õ(k/t), read as: divided by "
             "(k/t)·ln m it does not grow with k."
         ),
-        source=NOTES,
         grid=at_delta(500, SPARSITIES, "equal", 100, weights=16),
         quick=at_delta(300, SPARSITIES[::2], "equal", 100, weights=3),
-        predict=rate,
-        measure=recover_at_delta,
-        rule=NotGrowing(Along("k"), confidence=0.999),
-        quantity=ERROR,
-        axis="k",
         reading="corrected",
-        twin="alm.notes.offset",
     )
 )

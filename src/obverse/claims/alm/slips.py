@@ -134,7 +134,7 @@ def unchanged(setting: Setting) -> float:
 
 PATTERNS = grid(n=5, ones=(1, 2, 4), keep=(0.3, 0.5, 0.7), trials=100, batch=10000)
 PATTERNS_QUICK = grid(n=3, ones=(1, 2), keep=(0.3, 0.5), trials=50, batch=3000)
-register(
+stated = register(
     Claim(
         id="alm.eq2",
         title="Law of the mask, as printed",
@@ -157,30 +157,21 @@ register(
 )
 
 register(
-    Claim(
-        id="alm.eq2.corrected",
+    stated.other(
         title="Law of the mask",
         statement=(
             "A mask n_drop ∈ {0,1}^n that keeps each entry with probability ρ has "
             "Pr[n_drop] = ρ^‖n_drop‖₀·(1 − ρ)^(n − ‖n_drop‖₀)."
         ),
         source=f"{PAPER}, eq. 2, normalized",
-        grid=PATTERNS,
-        quick=PATTERNS_QUICK,
         predict=pattern,
-        measure=measure_pattern,
-        rule=Equal(),
-        quantity="probability of one mask",
-        axis="ones",
-        series="keep",
         reading="corrected",
-        twin="alm.eq2",
     )
 )
 
 SIZES = grid(n=(100, 400), m=10, k=5, t=(20, 50, 100), trials=400)
 SIZES_QUICK = grid(n=100, m=10, k=5, t=(20, 50, 100), trials=400)
-register(
+stated = register(
     Claim(
         id="alm.sec2.2.nonzeros",
         title="Size of x, as printed",
@@ -201,21 +192,12 @@ register(
 )
 
 register(
-    Claim(
-        id="alm.sec2.2.nonzeros.corrected",
+    stated.other(
         title="Size of x",
         statement="The expected number of non-zeros of x = r(αWh) ⊙ n_drop is t/2.",
         source=f"{PAPER}, Section 2.2, below eq. 6, with the ReLU",
-        grid=SIZES,
-        quick=SIZES_QUICK,
         predict=kept_half,
-        measure=measure_nonzeros,
-        rule=Equal(),
-        quantity="‖x‖₀",
-        axis="t",
-        series="n",
         reading="corrected",
-        twin="alm.sec2.2.nonzeros",
     )
 )
 
@@ -228,7 +210,7 @@ def _keeping(printed: bool) -> tuple[Setting, ...]:
     )
 
 
-register(
+stated = register(
     Claim(
         id="alm.sec3.keep",
         title="Keep probability of the sampling function, as printed",
@@ -253,27 +235,17 @@ register(
 )
 
 register(
-    Claim(
-        id="alm.sec3.keep.corrected",
+    stated.other(
         title="Keep probability of the sampling function",
-        statement=(
-            "Dropout noise with keep probability ρ = k/n leaves k of n entries on average, as s_k does."
-        ),
+        statement="Dropout with keep probability ρ = k/n leaves k of n entries on average, as s_k does.",
         source=f"{PAPER}, Section 3, above eq. 14, with ρ as in Section 2",
         grid=_keeping(False),
-        predict=sparsity,
-        measure=measure_kept,
-        rule=Equal(),
-        quantity="entries kept",
-        axis="k",
-        series="n",
         reading="corrected",
-        twin="alm.sec3.keep",
     )
 )
 
 SCALES = grid(n=200, m=50, k=10, t=80, size=(0.1, 0.3, 1.0, 3.0, 10.0), trials=400)
-register(
+stated = register(
     Claim(
         id="alm.notes.lemma2.5",
         title="Largest error of ĥ, as the notes have it",
@@ -298,26 +270,19 @@ register(
 )
 
 register(
-    Claim(
-        id="alm.notes.lemma2.5.corrected",
+    stated.other(
         title="Largest error of ĥ at any scale",
         statement=(
             "‖Wᵀx − h‖∞ ≤ δ‖h‖ with one δ for all scales of h: its ratio to ‖h‖/√t does not grow with 1/‖h‖."
         ),
         source=f"{PAPER}, Lemma 2.5, eq. 11",
-        grid=SCALES,
         predict=error_corrected,
-        measure=measure_error,
-        rule=NotGrowing(Along("1/‖h‖", lambda setting: 1 / setting["size"])),
-        quantity="‖Wᵀx − h‖∞",
-        axis="size",
         reading="corrected",
-        twin="alm.notes.lemma2.5",
     )
 )
 
 STEPS = grid(n=(200, 400), m=8, k=4, t=(100, 200), relu="sgn(x)·(x ≥ 0)", trials=400)
-register(
+stated = register(
     Claim(
         id="alm.notes.relu",
         title="ReLU, as the notes have it",
@@ -339,19 +304,11 @@ register(
 )
 
 register(
-    Claim(
-        id="alm.notes.relu.corrected",
+    stated.other(
         title="ReLU",
         statement="With r(x) = x·(x ≥ 0) in x = r(αWh) ⊙ n_drop, α = 2/t, E ĥ_i = h_i on the support.",
         source=f"{PAPER}, eqs 1 and 19",
         grid=tuple({**setting, "relu": "x·(x ≥ 0)"} for setting in STEPS),
-        predict=unchanged,
-        measure=measure_recovered,
-        rule=Equal(),
-        quantity="mean of ĥ_i/h_i",
-        axis="t",
-        series="n",
         reading="corrected",
-        twin="alm.notes.relu",
     )
 )

@@ -33,7 +33,7 @@ WIDE_QUICK = tuple(layers(20, ratio, 4, ratio, nets=6, draws=48) for ratio in (3
 RATIO = Along("k2/k3", lambda setting: setting["k2"] / setting["k3"])
 BALANCED = tuple((ratio, ratio, 2) for ratio in (5, 7, 10))
 
-register(
+stated = register(
     Claim(
         id="alm.thm3.2",
         title="Three layers, entry by entry",
@@ -56,8 +56,7 @@ register(
     )
 )
 register(
-    Claim(
-        id="alm.thm3.2.corrected",
+    stated.other(
         title="Three layers, entry by entry, with the bias of the layers below",
         statement=(
             "With k3 < k2 < k1 < k0 < k2², √k3·k2 < k0 and constant offsets, E|h̃_i − h_i|² ≤ ετ² at the top "
@@ -65,15 +64,8 @@ register(
             "with k2/k3 at k1 = 4k2, k0 = 4k1."
         ),
         source=f"{PAPER}, Theorem 3.2, with the bias of the layers below",
-        grid=WIDE,
-        quick=WIDE_QUICK,
         predict=rate,
-        measure=measure_relative,
-        rule=NotGrowing(RATIO),
-        quantity=QUANTITY,
-        axis="k2",
         reading="corrected",
-        twin="alm.thm3.2",
     )
 )
 register(

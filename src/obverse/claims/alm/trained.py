@@ -113,7 +113,7 @@ def recovery(weight: Tensor, h: Tensor) -> float:
     return float((response - threshold).relu().sub(h).square().sum(1).mean())
 
 
-register(
+stated = register(
     Claim(
         id="alm.sec4.tracking",
         title="The error on shadows tracks the real one",
@@ -139,8 +139,7 @@ register(
     )
 )
 register(
-    Claim(
-        id="alm.sec4.tracking.without",
+    stated.other(
         title="Tracking without training on shadows",
         statement=(
             "Also after plain backpropagation, a net's error on the shadows of test images and its error on "
@@ -150,15 +149,8 @@ register(
         source=f"{SECTION}, and Appendix E, Figure 5, without its regularization",
         grid=grid(**FULL, weight=0.0, trials=16),
         quick=grid(**QUICK, weight=0.0, trials=4),
-        predict=lambda setting: 1.2,
-        measure=measure_tracking,
-        rule=MeanBelow(),
-        quantity="larger ÷ smaller of the errors on shadows and on images",
-        axis="weight",
         reading="beyond the paper",
-        twin="alm.sec4.tracking",
         expected="failed",
-        long=True,
         remark="Tracking is learned from shadows; it does not come with the weights that images alone give.",
     )
 )

@@ -97,7 +97,7 @@ WIDE, WIDE_QUICK = wide(64, (3, 4, 6, 8, 12), **FULL), wide(20, (2, 3, 4), **QUI
 RATIO = Along("k1/k2", lambda setting: setting["k1"] / setting["k2"])
 QUANTITY = "max over i of E|h̃_i − h_i|²/τ²"
 
-register(
+stated = register(
     Claim(
         id="alm.thm3.1",
         title="Two layers, entry by entry",
@@ -124,23 +124,15 @@ register(
     )
 )
 register(
-    Claim(
-        id="alm.thm3.1.corrected",
+    stated.other(
         title="Two layers, entry by entry, with the bias of the layer below",
         statement=(
             "With k2 < k1 < k0 < k2² and constant offsets, E|h̃_i − h_i|² ≤ ετ² at the top for all i, where "
             "ε = Õ(k2/k1 + k1/k0): its ratio to (k2/k1 + k1/k0)·ln N does not grow with k1/k2 at k0 = 4k1."
         ),
         source=f"{PAPER}, Theorem 3.1, eq. 16, with the bias of the layer below",
-        grid=WIDE,
-        quick=WIDE_QUICK,
         predict=rate,
-        measure=measure_relative,
-        rule=NotGrowing(RATIO),
-        quantity=QUANTITY,
-        axis="k1",
         reading="corrected",
-        twin="alm.thm3.1",
         remark="At k1/k0 ≤ k2/k1 this is the printed rate.",
     )
 )
@@ -229,7 +221,7 @@ SCALES = {
     )
     for layer in (2, 1)
 }
-for layer, equation, stated in ((2, "22", "k2/k1"), (1, "23", "k1/k0")):
+for layer, equation, of in ((2, "22", "k2/k1"), (1, "23", "k1/k0")):
     for corrected in (False, True):
         id = f"alm.eq{equation}"
         power = "h̄²" if corrected else "h̄"
@@ -238,7 +230,7 @@ for layer, equation, stated in ((2, "22", "k2/k1"), (1, "23", "k1/k0")):
                 id=f"{id}.corrected" if corrected else id,
                 title=f"Layer {layer} of two, the scale of h",
                 statement=(
-                    f"E|h̃_i − h_i|² ≤ Õ({stated})·{power} in layer {layer} for all i, h̄ = (1/k)Σh_i: the "
+                    f"E|h̃_i − h_i|² ≤ Õ({of})·{power} in layer {layer} for all i, h̄ = (1/k)Σh_i: the "
                     "ratio of the worst entry to this does not grow with the scale of h."
                 ),
                 source=f"{PAPER}, Theorem C.1, eq. {equation}" + (", with the square" if corrected else ""),
