@@ -18,11 +18,13 @@ def blocks(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
-def test_snippets_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType(f"docs_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # as in a file: functions are found by name
     for number, block in enumerate(blocks(page), start=1):
-        exec(compile(block, f"{page.name} block {number}", "exec"), module.__dict__)
+        file = tmp_path / f"block_{number}.py"  # so that the source of its functions can be read
+        file.write_text(block, encoding="utf-8")
+        exec(compile(block, str(file), "exec"), module.__dict__)
 
 
 def test_links_lead_somewhere() -> None:

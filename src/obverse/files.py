@@ -40,6 +40,7 @@ def replace_atomically(path: Path, write: Callable[[Path], None]) -> None:
     temporary = path.with_name(f".{path.name}{TEMPORARY}")
     with explained(path):
         try:
+            temporary.unlink(missing_ok=True)  # a link that somebody left there would lead out of the folder
             write(temporary)
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())

@@ -95,11 +95,10 @@ def test_offsets_are_found_on_other_draws_than_they_are_judged_on():
 
 
 def test_rates_and_bounds_by_hand():
-    setting = {"n": 2000, "m": 1000, "k": 40, "t": 800, "delta": 0.25}
+    setting = {"n": 2000, "m": 1000, "k": 40, "t": 800}
     assert reversibility.rate(setting) == pytest.approx(0.05 * log(1000))
-    assert reversibility.explicit_bound(setting) == pytest.approx(16 * 0.05 * log(1e5))
-    assert proof.squared_bound(setting) == pytest.approx(10.0)
-    assert proof.delta(setting) == 0.25
+    assert proof.squared_bound(setting) == pytest.approx(16 * 0.05 * log(1e5))
+    assert proof.delta(setting) == pytest.approx(sqrt(log(1e5) / 200))
     # all of m normal entries are below δ but in less than 1 draw of 100
     delta = one_weight.proof_delta(1000, 800)
     assert 1000 * 0.5 * erfc(delta / sqrt(2 / 800) / sqrt(2)) < 0.01
@@ -113,13 +112,14 @@ def test_total_variance_is_the_sum_of_exact_variances():
 
 
 def test_measures_of_the_proof_against_the_same_h_by_hand():
-    setting = {**SMALL, "delta": 0.1, "norm": 1}
+    setting = {**SMALL, "norm": 1}
+    delta = sqrt(2 / 40) * sqrt(2 * log(3000))
     h, inferred = one_weight.infer_many(setting, torch.Generator().manual_seed(5), 5)
     h_, inferred_ = h.numpy(), inferred.numpy()
     off = [max(inferred_[i][h_[i] == 0]) for i in range(5)]
     found = proof.largest_off_support(setting, torch.Generator().manual_seed(5))
     np.testing.assert_allclose(found.numpy(), off)
-    cut = [brute_error(inferred_[i], h_[i], 0.1 * abs(h_[i]).sum()) for i in range(5)]
+    cut = [brute_error(inferred_[i], h_[i], delta * abs(h_[i]).sum()) for i in range(5)]
     np.testing.assert_allclose(proof.recover_at_delta(setting, torch.Generator().manual_seed(5)).numpy(), cut)
 
 

@@ -54,10 +54,10 @@ def test_a_step_forgets_the_size(relu: str, expected: float) -> None:
 
 
 def test_mask_keeps_its_share() -> None:
-    found = slips.measure_kept(
-        {"n": 100, "k": 20, "keep": 0.2, "trials": 300}, torch.Generator().manual_seed(0)
-    )
-    assert abs(float(found.mean()) - 20) < 5 * sqrt(100 * 0.2 * 0.8 / 300)  # binomial
+    for rho, kept in (("k/n", 20), ("1 − k/n", 80)):
+        setting = {"n": 100, "k": 20, "rho": rho, "trials": 300}
+        found = slips.measure_kept(setting, torch.Generator().manual_seed(0))
+        assert abs(float(found.mean()) - kept) < 5 * sqrt(100 * 0.2 * 0.8 / 300)  # binomial
 
 
 def test_bad_settings_name_the_condition() -> None:
@@ -68,7 +68,7 @@ def test_bad_settings_name_the_condition() -> None:
                 predict(mask | change)
         with pytest.raises(BadInput, match=sentence):
             slips.measure_pattern(mask | change, torch.Generator())
-    layer = {"n": 10, "m": 4, "k": 2, "t": 20, "size": 1.0, "relu": "x·(x ≥ 0)", "trials": 1, "keep": 0.2}
+    layer = {"n": 10, "m": 4, "k": 2, "t": 20, "size": 1.0, "relu": "x·(x ≥ 0)", "trials": 1, "rho": "k/n"}
     for predict in (slips.kept, slips.kept_half, slips.error_printed, slips.error_corrected, slips.unchanged):
         with pytest.raises(BadInput, match="ρ = t/n"):
             predict(layer)

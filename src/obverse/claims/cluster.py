@@ -72,6 +72,12 @@ def _finished(
     distributed: Any, client: Any, tasks: Sequence[Task], address: str
 ) -> Iterator[tuple[Task, Measured | None]]:
     """Each task with what it gave; None for one that Dask gave up, having lost workers over it."""
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        raise BadInput(
+            "a cluster with workers", got=f"none at {address}", do=f"start some: dask worker {address}"
+        ) from None
     futures = client.map(perform_in_worker, tasks, pure=False, retries=RETRIES)
     of = {future.key: task for future, task in zip(futures, tasks, strict=True)}
     for future in distributed.as_completed(futures, loop=client.loop):

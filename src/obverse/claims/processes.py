@@ -47,9 +47,11 @@ def _together(tasks: Sequence[Task], jobs: int) -> Iterator[Measured]:
 
     parallel = Parallel(jobs, backend="loky", batch_size=1, return_as="generator_unordered")
     results = parallel(delayed(perform_in_worker)(task) for task in tasks)
-    try:
-        yield from results
-    finally:
-        with warnings.catch_warnings():  # that what was still under way is given up
+    with warnings.catch_warnings():
+        # A process that has grown is replaced: nobody needs to know. Nor that work under way is given up.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
+        try:
+            yield from results
+        finally:
             warnings.simplefilter("ignore")
             results.close()

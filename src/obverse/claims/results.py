@@ -42,7 +42,7 @@ class Point:
 class Measured(Record):
     """The trials of one setting, as the measurement gave them; `crash` is the traceback where it did not."""
 
-    key: str  # of the measurement, its code, its setting and its seed
+    key: str  # of the measurement, its setting, its seed, its file and the sources of obverse
     setting: dict[str, Any]
     values: tuple[float, ...]
     seconds: float
@@ -94,8 +94,8 @@ class Outcome(Record):
 
     @property
     def surprising(self) -> bool:
-        """Another verdict than was found before, and not only for want of trials."""
-        return self.verdict != self.expected and self.verdict != "inconclusive"
+        """Another verdict than was found before; for want of trials, as in a quick run, is no surprise."""
+        return self.verdict != self.expected and not (self.quick and self.verdict == "inconclusive")
 
     def __str__(self) -> str:
         return f"{self.id}: {self.verdict}; {self.sentence}"

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from math import isfinite
@@ -23,6 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..errors import BadInput, ObverseError
@@ -68,7 +70,7 @@ def make_task(measure: Measure, setting: Setting, seed: int) -> Task:
     source = module.__dict__.get("__claims_source__")
     code = source[1] if source else _source(module, measure)
     return Task(
-        key=_digest(json.dumps([identity, __version__, code])).hex(),
+        key=_digest(json.dumps([identity, library(), code])).hex(),
         seed=int.from_bytes(_digest(identity), "big"),
         version=__version__,
         module=module.__name__,
@@ -158,6 +160,15 @@ def _found(module: ModuleType, function: str) -> Any:
         return attrgetter(function)(module)
     except AttributeError:
         return None
+
+
+@cache
+def library() -> str:
+    """What a measurement rests on besides its own file: the sources of obverse, torch and numpy."""
+    root = Path(__file__).parents[1]
+    sources = {str(file.relative_to(root)): file.read_bytes() for file in sorted(root.rglob("*.py"))}
+    digest = sha256(b"".join(name.encode() + b"\0" + text + b"\0" for name, text in sources.items()))
+    return f"{digest.hexdigest()} torch {torch.__version__} numpy {np.__version__}"
 
 
 def _source(module: ModuleType, measure: Measure) -> str:

@@ -113,7 +113,8 @@ def run(
         typer.Option(
             metavar="DIR",
             help="Write claims.json and claims.html there, and each setting as soon as it is measured: the "
-            "same command goes on where it was cut off \\[nothing].",
+            "same command goes on where it was cut off. Results of other claims there are replaced "
+            "\\[nothing].",
         ),
     ] = None,
     cluster: Annotated[
@@ -157,7 +158,7 @@ def run(
         raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use another")
     load_modules(module)
     found = set_values(find(ids or ["*"], long=long), override or [], quick)
-    chosen = [checked(claim, quick) for claim in found]
+    chosen = [checked(claim, quick, overridden=bool(override)) for claim in found]
     if out is not None:
         with explained(out):
             out.mkdir(parents=True, exist_ok=True)

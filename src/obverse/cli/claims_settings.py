@@ -23,8 +23,8 @@ def predict(claim: Claim, setting: Setting) -> float:
         raise ObverseError(f"{claim.id} at {where}: {error}") from error
 
 
-def checked(claim: Claim, quick: bool) -> Claim:
-    """The claim with its predictions made, so that settings are refused before time is spent on them:
+def checked(claim: Claim, quick: bool, *, overridden: bool) -> Claim:
+    """The claim with its predictions made, so that settings of the user's are refused before time is spent:
     those that the theorem says nothing about, and those that the rule cannot judge.
 
     Anything else that goes wrong is a crash of this claim, which the runner confines to it.
@@ -33,10 +33,10 @@ def checked(claim: Claim, quick: bool) -> Claim:
         known = [(setting, predict(claim, setting)) for setting in claim.settings(quick)]
         # as if what is predicted had been measured
         claim.rule.judge([Point(setting, value, (value, value)) for setting, value in known])
-    except BadInput as error:
-        raise ObverseError(f"{claim.id}: {error}") from error
-    except ObverseError:
-        raise
+    except ObverseError as error:
+        if not overridden:
+            return claim
+        raise (ObverseError(f"{claim.id}: {error}") if isinstance(error, BadInput) else error) from error
     except Exception:
         return claim
     return replace(claim, predict=lambda setting: next(value for one, value in known if one == setting))

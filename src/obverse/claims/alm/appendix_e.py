@@ -70,7 +70,7 @@ stated = register(
             "‖x′ − x″‖² / (‖x′‖² + ‖x″‖²) = 1 − κ(κ(c)), where c is the cosine of the two h̃2 and κ(c) = "
             "(√(1 − c²) + (π − arccos c)c)/π that of a ReLU layer's two outputs."
         ),
-        source=f"{APPENDIX}, before eq. 27, and eqs 27 and 28",
+        source=f"{APPENDIX}, before eq. 27, and eqs 27 and 28; the size of the change is derived here",
         grid=grid(n=1000, m=1000, k=40, replaced=(5, 10, 20, 40), formula="printed", trials=10),
         quick=grid(n=300, m=300, k=20, replaced=(5, 20), formula="printed", trials=10),
         predict=predict_change,

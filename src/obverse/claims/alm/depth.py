@@ -116,7 +116,7 @@ stated = register(
             "from, wrong in less than half of the draws (a guess: 0.98)."
         ),
         source=REMARK,
-        grid=grid(**LABELS, depth=(4, 6)),
+        grid=grid(**LABELS, depth=(2, 4, 6)),
         quick=grid(**FEWER, depth=(2, 4)),
         predict=half,
         measure=measure_labels,
@@ -171,9 +171,9 @@ register(
     )
 )
 WIDER: dict[str, int | float] = {"k0": 8192, "k": 32, "n": 320, "r": 2, "c": 1, "nets": 24, "draws": 64}
-for id, tops, found in (
-    ("alm.depth.direction", "32 of 320 units", "held"),
-    ("alm.depth.direction.narrow", "one of 50 units", "failed"),
+for id, tops, ratios, found in (
+    ("alm.depth.direction", "32 of 320 units", "r = 2, c = 1", "held"),
+    ("alm.depth.direction.narrow", "one of 50 units", "r = 3, c = 2", "failed"),
 ):
     narrow = found == "failed"
     register(
@@ -181,13 +181,15 @@ for id, tops, found in (
             id=id,
             title="State evolution of the direction" + (", narrow tops" if narrow else ""),
             statement=(
-                f"1 − cos²(h̃, h) at the top of 3 and 4 layers with k_j = k_0/r^j, n_j = c·k_j and {tops} "
-                "at the top is what the recursion predicts, offsets chosen for the signal of the layer above."
+                f"1 − cos²(h̃, h) at the top of 3 and 4 layers with k_j = k_0/r^j, n_j = c·k_j, {ratios}, and "
+                f"{tops} at the top is what the recursion predicts, offsets chosen for the signal of the "
+                "layer above."
             ),
             source=f"beyond {REMARK}",
             grid=grid(**({**FEWER, "r": 3, "c": 2, "nets": 24} if narrow else WIDER), depth=(3, 4)),
             quick=grid(
-                **({**FEWER, "k0": 1024} if narrow else {**WIDER, "k0": 2048, "nets": 12}), depth=(3, 4)
+                **({**FEWER, "k0": 1024, "r": 3, "c": 2} if narrow else {**WIDER, "k0": 2048, "nets": 12}),
+                depth=(3, 4),
             ),
             predict=predict_direction,
             measure=measure_direction,

@@ -69,8 +69,8 @@ register(
             "with t/2 in place of t, within 3 % for t ≥ 1000."
         ),
         source=SOURCE,
-        grid=at_thresholds([(20, 1_000), (80, 1_000), (60, 4_000)], (0.0, 1.5, 3.0, 5.0)),
-        quick=at_thresholds([(20, 1_000)], (0.0, 3.0)),
+        grid=at_thresholds([(20, 1_000), (80, 1_000), (60, 4_000)], (0.0, 1.5, 3.0, 5.0), 120),
+        quick=at_thresholds([(20, 1_000)], (0.0, 3.0), 40),
         predict=expected_from_half,
         measure=error_from_half,
         rule=NORMAL_ENOUGH,

@@ -66,9 +66,8 @@ register(
         id="alm.lemma2.5",
         title="Largest error of ĥ: rate",
         statement=(
-            "‖Wᵀx − h‖∞ ≤ δ‖h‖ with δ = Õ(1/√t) for many h under one W: the ratio of δ√t to √(ln m) does "
-            "not grow "
-            "with t over two decades (k < t < k²)."
+            "‖Wᵀx − h‖∞ ≤ δ‖h‖ with δ = Õ(1/√t): the ratio of δ√t, in the mean over many h under one W, to "
+            "√(ln m) does not grow with t over two decades (k < t < k²)."
         ),
         source=SOURCE,
         grid=grid(n=40000, m=500, k=160, t=(200, 500, 1000, 2000, 5000, 10000, 20000), draws=20, trials=12),

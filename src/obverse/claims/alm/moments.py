@@ -258,7 +258,7 @@ stated = register(
         title="Covariance of ĥ: rate",
         statement=(
             "For h of k ones, |E[ĥ_i ĥ_j] − E ĥ_i · E ĥ_j| = Õ(1/t) for i ≠ j on the support: its ratio "
-            "to 1/t does not grow with t, nor is it larger for more non-zeros."
+            "to 1/t does not grow with t."
         ),
         source=f"{PAPER}, Lemma B.4",
         grid=COVARIANCE,

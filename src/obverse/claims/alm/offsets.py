@@ -140,6 +140,7 @@ register(
         # ρ·J(κ) = 0.7 % of the noise, and as much for finding m offsets by search
         rule=Equal(tolerance=0.02),
         quantity=RATIO,
+        reading="beyond the paper",
         axis="t",
         remark="Offsets are found on 4000 draws of h under each W and judged on 500 others.",
     )

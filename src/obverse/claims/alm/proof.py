@@ -29,10 +29,10 @@ def largest_off_support(setting: Setting, generator: torch.Generator) -> Tensor:
 
 
 def recover_at_delta(setting: Setting, generator: torch.Generator) -> Tensor:
-    """Relative error at θ = δ·‖h‖_p, for the δ and the p = `norm` of the setting."""
+    """Relative error at θ = δ·‖h‖_p, p = `norm`, for the proof's δ."""
     h, inferred = infer_many(setting, generator, setting["trials"])
     size = torch.linalg.vector_norm(h, setting["norm"], dim=1, keepdim=True)
-    return errors_at(inferred, h, setting["delta"] * size)
+    return errors_at(inferred, h, proof_delta(setting["m"], setting["t"]) * size)
 
 
 def recover_without_threshold(setting: Setting, generator: torch.Generator) -> list[float]:
@@ -49,7 +49,7 @@ def recover_without_threshold(setting: Setting, generator: torch.Generator) -> l
 
 def delta(setting: Setting) -> float:
     check_layer(setting)
-    return float(setting["delta"])
+    return proof_delta(setting["m"], setting["t"])
 
 
 def squared_bound(setting: Setting) -> float:
@@ -66,7 +66,7 @@ def total_variance(setting: Setting) -> float:
 def at_delta(
     m: int, pairs: list[tuple[int, int]], law: str, trials: int, weights: int = 1, norm: int = 2
 ) -> tuple[Setting, ...]:
-    """Settings for pairs of (k, t), with the proof's δ; ρ = 0.8."""
+    """Settings for pairs of (k, t); ρ = 0.8."""
     return tuple(
         {
             "n": 5 * t // 4,
@@ -74,7 +74,6 @@ def at_delta(
             "k": k,
             "t": t,
             "law": law,
-            "delta": proof_delta(m, t),
             "norm": norm,
             "weights": at,
             "trials": trials,
@@ -85,6 +84,7 @@ def at_delta(
 
 
 STEPS = [(40, t) for t in (200, 800, 1_500, 5_000, 20_000)]
+BELOW_ONE = [(10, t) for t in (2_000, 4_000, 8_000, 20_000)]  # silence has an error of 1
 SPARSITIES = [(k, 20_000) for k in (4, 6, 8, 11, 16)]
 
 register(
@@ -114,10 +114,10 @@ register(
     Claim(
         id="alm.thm2.3.proof",
         title="The error at the proof's offset",
-        statement=f"Under one W, ‖r(Wᵀx − δ‖h‖) − h‖² ≤ 4kδ²·‖h‖² with {DELTA}.",
+        statement=f"Under one W, ‖r(Wᵀx − δ‖h‖) − h‖² ≤ 4kδ²·‖h‖² with {DELTA}, where 4kδ² < 1.",
         source=SOURCE,
-        grid=at_delta(2_000, STEPS, "half-normal", 300),
-        quick=at_delta(1_000, STEPS[:4], "half-normal", 200),
+        grid=at_delta(400, BELOW_ONE, "half-normal", 300),
+        quick=at_delta(400, BELOW_ONE[:2], "half-normal", 200),
         predict=squared_bound,
         measure=recover_at_delta,
         rule=HoldsIn(),
@@ -139,7 +139,7 @@ register(
         quick=at_delta(400, [(10, t) for t in DECADES[:3]], "equal", 100, weights=3),
         predict=sparsity_ratio,
         measure=recover_at_delta,
-        rule=Exponent(Along("k/t", of=sparsity_ratio), confidence=0.9999),
+        rule=Exponent(Along("k/t", of=sparsity_ratio), confidence=0.999),
         quantity=ERROR,
         axis="t",
         series="weights",

@@ -88,9 +88,11 @@ def kept_half(setting: Setting) -> float:
 
 
 def measure_kept(setting: Setting, generator: torch.Generator) -> Tensor:
-    """How many of n entries a mask of keep probability ρ leaves."""
+    """How many of n entries a mask leaves whose keep probability is the formula `rho`."""
     check_layer(setting)
-    return _mask((setting["trials"], setting["n"]), setting["keep"], generator).double().sum(1)
+    share = setting["k"] / setting["n"]
+    keep = 1 - share if setting["rho"] == "1 − k/n" else share
+    return _mask((setting["trials"], setting["n"]), keep, generator).double().sum(1)
 
 
 def sparsity(setting: Setting) -> float:
@@ -202,12 +204,8 @@ register(
 )
 
 
-def _keeping(printed: bool) -> tuple[Setting, ...]:
-    return tuple(
-        {"n": n, "k": k, "keep": 1 - k / n if printed else k / n, "trials": 200}
-        for n in (200, 2000)
-        for k in (20, 40, 80)
-    )
+def _keeping(formula: str) -> tuple[Setting, ...]:
+    return grid(n=(200, 2000), k=(20, 40, 80), rho=formula, trials=200)
 
 
 stated = register(
@@ -218,7 +216,7 @@ stated = register(
             "Dropout noise with keep probability ρ = 1 − k/n leaves k of n entries on average, as s_k does."
         ),
         source=f"{PAPER}, Section 3, above eq. 14",
-        grid=_keeping(True),
+        grid=_keeping("1 − k/n"),
         predict=sparsity,
         measure=measure_kept,
         rule=Equal(),
@@ -239,7 +237,7 @@ register(
         title="Keep probability of the sampling function",
         statement="Dropout with keep probability ρ = k/n leaves k of n entries on average, as s_k does.",
         source=f"{PAPER}, Section 3, above eq. 14, with ρ as in Section 2",
-        grid=_keeping(False),
+        grid=_keeping("k/n"),
         reading="corrected",
     )
 )

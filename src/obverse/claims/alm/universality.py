@@ -221,9 +221,9 @@ for _name, _law in LAWS.items():
         Claim(
             id=f"alm.universal.{_name}",
             title=f"Universality: {_law.title}",
-            statement=f"With {_law.entries} in W, of variance 1, five facts are as for independent "
-            "normal entries: the mean of ĥ_i/h_i on the support; t·E(ĥ_i − h_i)²/‖h‖² off and on the "
-            "support; the median of √t·max_i|ĥ_i − h_i|/‖h‖; and ‖r(ĥ − θ) − h‖²/‖h‖² at θ = ‖h‖/√t.",
+            statement=f"With {_law.entries} in W, of variance 1, five facts are in the median of three W as "
+            "for independent normal entries: the mean of ĥ_i/h_i on the support; t·E(ĥ_i − h_i)²/‖h‖² off "
+            "and on the support; √t·max_i|ĥ_i − h_i|/‖h‖ in the median; ‖r(ĥ − θ) − h‖²/‖h‖² at θ = ‖h‖/√t.",
             source=SOURCE,
             grid=sizes(_name),
             quick=small(_name),
