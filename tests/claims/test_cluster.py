@@ -160,3 +160,12 @@ def test_no_cluster_is_a_sentence(tiny, address, monkeypatch):
         run([tiny.POWERS], cluster=address.format(port=port))
     assert time.monotonic() - started < 5
     assert "\n" not in str(raised.value)
+
+
+def test_a_cluster_without_workers(tiny, monkeypatch):
+    monkeypatch.setattr("obverse.claims.cluster.PATIENCE", 1)
+    with (
+        LocalCluster(n_workers=0, dashboard_address=":0") as empty,
+        pytest.raises(BadInput, match="a cluster with workers; got none at tcp://"),
+    ):
+        run([tiny.POWERS], cluster=empty.scheduler_address)

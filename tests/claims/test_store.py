@@ -9,7 +9,7 @@ import sys
 import pytest
 from sweeps import TINY, loaded, plain, wait_for
 
-from obverse.claims import find, grid, read_sweep, run
+from obverse.claims import find, grid, read_sweep, run, work
 from obverse.errors import BadInput
 from obverse.files import MAX_JSON, WriteFailed
 from obverse.training.fit import Interrupted
@@ -191,6 +191,31 @@ def test_an_edited_file_is_measured_again(tmp_path, jobs):
         assert [point.mean for point in outcome.points] == [value] * 8
         assert outcome.verdict == verdict
     assert len(points(tmp_path / "out")) == 16  # what is as it was before is known
+
+
+def test_changed_sources_of_the_library_are_measured_again(logged, tmp_path, monkeypatch):
+    """A measure calls what stands in other files."""
+    claim, _ = logged
+    run([claim], out=tmp_path / "out")
+    before = points(tmp_path / "out")
+    monkeypatch.setattr("obverse.claims.work.library", lambda: "edited")
+    run([claim], out=tmp_path / "out")
+    assert len(points(tmp_path / "out")) == 2 * len(before)
+
+
+def test_the_digest_of_the_library_is_that_of_its_files(tmp_path, monkeypatch):
+    for folder in ("claims", "shadow"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "claims" / "work.py").write_text("here")
+    (tmp_path / "shadow" / "recovery.py").write_text("one")
+    monkeypatch.setattr(work, "__file__", str(tmp_path / "claims" / "work.py"))
+    digests = []
+    for text in ("one", "two", "one"):
+        (tmp_path / "shadow" / "recovery.py").write_text(text)
+        work.library.cache_clear()
+        digests.append(work.library())
+    work.library.cache_clear()
+    assert digests[0] == digests[2] != digests[1]
 
 
 def test_one_process_at_a_time(logged, tmp_path):

@@ -165,9 +165,9 @@ def test_run_prints_verdicts_and_a_summary(obverse, surprising):
     assert re.fullmatch(
         r"t\.held +as printed +held +\d+\.\d +at every setting; largest .* %", found["t.held"]
     )
-    assert re.fullmatch(r"t\.failed +as printed +failed +.* largest deviation -50 %", found["t.failed"])
+    assert re.fullmatch(r"t\.failed +as printed +failed +.* largest deviation −50 %", found["t.failed"])
     assert re.fullmatch(r"t\.rate +beyond +held +.* predicted 1", found["t.rate"])
-    assert re.fullmatch(r"t\.surprise +corrected +failed\* +.* -67 %", found["t.surprise"])
+    assert re.fullmatch(r"t\.surprise +corrected +failed\* +.* −67 %", found["t.surprise"])
     assert "t.images" not in found
     assert "*: another verdict than the one found so far" in done.out
     assert re.fullmatch(
@@ -281,10 +281,12 @@ def test_check_names_the_verdicts_that_differ(obverse, surprising):
     assert done.err == "obverse: --check: t.surprise failed (so far: held)\n"
 
 
-def test_too_few_trials_are_no_surprise(obverse, file):
-    done = obverse("claims", "run", "t.held", "--set", "trials=1", "--check", "--jobs", 1, "--module", file)
-    assert done.code == 0
-    assert re.search(r"^t\.held .* inconclusive ", done.out, re.MULTILINE)
+@pytest.mark.parametrize(("quick", "code"), [(["--quick"], 0), ([], 3)])
+def test_too_few_trials_are_no_surprise_in_a_quick_run(obverse, file, quick, code):
+    words = ["claims", "run", "t.held", "--set", "trials=1", "--check", "--jobs", 1, "--module", file]
+    done = obverse(*words, *quick)
+    assert done.code == code
+    assert re.search(r"^t\.held .* inconclusive", done.out, re.MULTILINE)
 
 
 def test_a_crash_exits_with_1_and_tells_its_last_line(obverse, surprising):
