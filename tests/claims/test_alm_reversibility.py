@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy import integrate, optimize, stats
 
-from obverse.claims import claims
+from obverse.claims import claims, offset_search
 from obverse.claims.alm import closed_form, dropout, likelihood, offsets, one_weight, proof, reversibility
 from obverse.errors import BadInput
 
@@ -63,7 +63,7 @@ def test_best_offsets_against_a_fine_grid():
     generator = torch.Generator().manual_seed(0)
     h = torch.rand(40, 6, generator=generator, dtype=torch.float64).sub(0.7).relu()
     inferred = h + 0.3 * torch.randn(40, 6, generator=generator, dtype=torch.float64)
-    found = one_weight.best_offsets(inferred, h)
+    found = offset_search.best_offsets(inferred, h)
     thetas = np.linspace(-2, 2, 8001)
     for column in range(6):
         pair = inferred[:, column].numpy(), h[:, column].numpy()
@@ -71,7 +71,7 @@ def test_best_offsets_against_a_fine_grid():
         exact = brute_error(*pair, float(found[column]))
         # no grid point is better (float64), and the nearest costs 40·(half a step of 5e-4)² at most
         assert exact - 1e-12 <= best <= exact + 40 * 2.5e-4**2 + 1e-12
-    uniform = one_weight.one_offset(inferred, h)
+    uniform = offset_search.one_offset(inferred, h)
     best = min(brute_error(inferred.numpy(), h.numpy(), theta) for theta in thetas)
     assert brute_error(inferred.numpy(), h.numpy(), uniform) == pytest.approx(best, abs=240 * 2.5e-4**2)
 

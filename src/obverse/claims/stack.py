@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ..errors import BadInput
 from .conditions import check_hidden
+from .offset_search import one_offset
 from .stream import draw_seed, normal
 
 
@@ -82,23 +83,6 @@ class Stack:
         return found
 
 
-def least_squares_offset(estimate: Tensor, truth: Tensor) -> float:
-    """The θ, of either sign, with the least Σ(r(ĥ − θ) − h)², exactly.
-
-    With the p largest of ĥ above θ the sum is quadratic in θ, so each p has its best θ in closed form.
-    """
-    above, order = estimate.double().flatten().sort(descending=True)
-    true = truth.double().flatten()[order]
-    p = torch.arange(1, len(above) + 1, dtype=torch.float64)
-    excess = above - true
-    first, second = excess.cumsum(0), excess.square().cumsum(0)
-    silent = true.square().sum() - true.square().cumsum(0)
-    below = torch.cat((above[1:], above[-1:] - (above[:1] - above[-1:]) - excess.abs().max()))
-    offset = torch.minimum(torch.maximum(first / p, below), above)
-    errors = second - 2 * offset * first + p * offset.square() + silent
-    return float(offset[errors.argmin()])
-
-
 def aligned_offset(estimate: Tensor, target: Tensor) -> float:
     """The θ, of either sign, at which r(ĥ − θ) points most nearly along the target: largest cosine.
 
@@ -126,7 +110,7 @@ def calibrate(stack: Stack, layers: Sequence[Tensor], *, direction: bool = False
     for layer, truth in enumerate(layers[1:], start=1):
         estimate = stack.estimate(layer, found)
         if not direction:
-            offset = least_squares_offset(estimate, truth)
+            offset = one_offset(estimate, truth)
         elif layer < len(stack.weights):
             offset = aligned_offset(estimate, layers[layer + 1] @ stack.weights[layer].T)
         else:

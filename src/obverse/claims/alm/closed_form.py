@@ -14,10 +14,11 @@ from ...shadow import best_threshold, recovery_error
 from ..claim import Claim, grid
 from ..conditions import check_layer
 from ..hidden import LAWS, draw_hidden
+from ..offset_search import one_offset
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal
-from .one_weight import errors_at, infer_many, one_offset
+from .one_weight import errors_at, infer_many
 from .reversibility import ERROR, SOURCE
 
 DRAWS = 20  # of h under each W: how W errs for all of them alike weighs more than they do

@@ -15,12 +15,13 @@ from ...shadow import best_threshold, recovery_error
 from ..claim import Claim, grid
 from ..conditions import check_layer
 from ..layer import reverse_and_infer
+from ..offset_search import best_offsets, one_offset
 from ..rates import Along, NotGrowing
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal
 from ..stream import Weights, draw_seed
-from .one_weight import best_offsets, errors_at, one_offset
+from .one_weight import errors_at
 from .reversibility import ERROR, rate
 
 SOURCE = "Arora, Liang & Ma 2015, remark after Theorem 2.4"

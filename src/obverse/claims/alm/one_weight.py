@@ -13,6 +13,7 @@ from torch import Tensor
 from ..conditions import check_layer
 from ..hidden import draw_hidden
 from ..layer import reverse_and_infer
+from ..offset_search import one_offset
 from ..results import Setting
 from ..stream import Weights, draw_seed
 
@@ -46,25 +47,3 @@ def recover_with_one_offset(setting: Setting, generator: torch.Generator, drop: 
 def errors_at(inferred: Tensor, h: Tensor, theta: Tensor | float) -> Tensor:
     """‖r(ĥ − θ) − h‖² / ‖h‖² of each row (the left side of eq. 9)."""
     return ((inferred - theta).relu() - h).square().sum(1) / h.square().sum(1)
-
-
-def one_offset(inferred: Tensor, h: Tensor) -> float:
-    """The θ that is best for all coordinates and all draws together."""
-    return float(best_offsets(inferred.reshape(-1, 1), h.reshape(-1, 1)))
-
-
-def best_offsets(inferred: Tensor, h: Tensor) -> Tensor:
-    """For each column the θ with the least Σ(r(ĥ − θ) − h)² over its rows, exactly.
-
-    Between two neighbouring ĥ the same rows are alive, and the sum is a parabola in θ: the best point of
-    each such interval comes from running sums, and the best of them all is the answer.
-    """
-    above, order = inferred.sort(dim=0, descending=True)
-    target = h.gather(0, order)
-    gap = above - target
-    alive = torch.arange(1, len(h) + 1, dtype=h.dtype).unsqueeze(1)
-    below = torch.cat((above[1:], torch.full_like(above[:1], -torch.inf)))
-    theta = (gap.cumsum(0) / alive).clamp(min=below, max=above)
-    silent = target.square().sum(0) - target.square().cumsum(0)
-    error = gap.square().cumsum(0) - 2 * theta * gap.cumsum(0) + alive * theta.square() + silent
-    return theta.gather(0, error.argmin(0, keepdim=True)).squeeze(0)
