@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .conditions import check_hidden, check_keep
-from .stream import DRAWN, Weights, draw_seed, fill
+from .stream import DRAWN, Weights, draw_seed, draw_words, fill, scratch
 
 
 @torch.no_grad()
@@ -56,9 +56,10 @@ def _thin(x: Tensor, random: np.random.Generator, keep: float) -> None:
     """Keep each entry with this probability, in place."""
     below = np.uint32(min(round(keep * 2**32), 2**32 - 1))
     for some in x.split(max(1, DRAWN // x.shape[1])):
-        words = random.integers(0, 2**64, -(-some.numel() // 2), dtype=np.uint64).view(np.uint32)
+        kept = scratch("kept", some.numel(), np.bool_)
+        np.less(draw_words(random, some.numel()), below, out=kept)
         entries = some.numpy()
-        entries *= (words[: some.numel()] < below).reshape(some.shape)
+        entries *= kept.reshape(some.shape)
 
 
 @torch.no_grad()

@@ -6,6 +6,7 @@ with n, and no group depends on another or on how many threads draw. Not for wha
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ HELD = 2**22  # entries of W held at a time, 16 MB: memory of this size is used 
 ALONE = 2**18  # entries from one generator: enough to be worth making it, few enough for several threads
 DRAWN = 2**16  # entries drawn at once, so that what they are made from stays in a core's cache
 
+_HELD = threading.local()
+
 Draw = Callable[[np.random.Generator, int, int], np.ndarray]
 
 
@@ -26,27 +29,49 @@ def normal(random: np.random.Generator, rows: int, columns: int) -> np.ndarray:
 
     32 bits for the radius reach to 6.7 standard deviations; one entry in 4·10¹⁰ should lie beyond.
     """
-    half = -(-rows * columns // 2)
-    words = random.integers(0, 2**64, half, dtype=np.uint64).view(np.uint32)
-    radius = share(words[:half])
+    found = np.empty((rows, columns), dtype=np.float32)
+    fill_normal(found, random)
+    return found
+
+
+def fill_normal(matrix: np.ndarray, random: np.random.Generator) -> None:
+    """`normal` into an array of contiguous rows."""
+    flat = matrix.reshape(-1)
+    half = -(-len(flat) // 2)
+    words = draw_words(random, 2 * half)
+    radius, angle = scratch("radius", half, np.float32), scratch("angle", half, np.float32)
+    share(words[:half], out=radius)
     np.log(radius, out=radius)
     radius *= -2
     np.sqrt(radius, out=radius)
-    angle = words[half:].view(np.int32).astype(np.float32)
+    angle[:] = words[half:].view(np.int32)
     angle *= np.pi / 2**31
-    pairs = np.empty((2, half), dtype=np.float32)
-    np.cos(angle, out=pairs[0])
-    np.sin(angle, out=pairs[1])
-    pairs *= radius
-    return pairs.reshape(-1)[: rows * columns].reshape(rows, columns)
+    np.cos(angle, out=flat[:half])
+    flat[:half] *= radius
+    np.sin(angle, out=angle)
+    np.multiply(angle[: len(flat) - half], radius[: len(flat) - half], out=flat[half:])
 
 
-def share(words: np.ndarray) -> np.ndarray:
+def draw_words(random: np.random.Generator, count: int) -> np.ndarray:
+    """So many words of 32 bits."""
+    return random.integers(0, 2**64, -(-count // 2), dtype=np.uint64).view(np.uint32)[:count]
+
+
+def share(words: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Uniform on (0, 1] out of 32-bit words: as float32, finer towards 0 and never 0."""
-    found = words.astype(np.float32)
+    found = np.empty(words.shape, dtype=np.float32) if out is None else out
+    found[:] = words
     found += 0.5
     found *= 2.0**-32
     return found
+
+
+def scratch(name: str, count: int, dtype: type) -> np.ndarray:
+    """An array that this thread uses again and again: fresh memory costs as much as what is put into it."""
+    held: dict[str, np.ndarray] = _HELD.__dict__
+    if name not in held or len(held[name]) < count:
+        held[name] = np.empty(count, dtype)
+    return held[name][:count]
 
 
 @dataclass(frozen=True)
@@ -98,7 +123,10 @@ def fill(matrix: np.ndarray, random: np.random.Generator, draw: Draw = normal) -
     step = _eights(DRAWN // matrix.shape[1])
     for row in range(0, len(matrix), step):
         some = matrix[row : row + step]
-        some[:] = draw(random, *some.shape)
+        if draw is normal:
+            fill_normal(some, random)
+        else:
+            some[:] = draw(random, *some.shape)
 
 
 def _eights(count: int) -> int:
