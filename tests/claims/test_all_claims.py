@@ -33,7 +33,7 @@ def trials(chosen: list[Claim], quick: bool) -> dict[str, list[tuple[float, ...]
 
     class Listening:
         def __init__(self, claim: Claim) -> None:
-            self.claim, self.meaning = claim, claim.rule.meaning
+            self.claim, self.meaning, self.kind = claim, claim.rule.meaning, claim.rule.kind
 
         def judge(self, points):
             seen[self.claim.id] = [point.values for point in points]

@@ -26,7 +26,8 @@ DIFFERS = 3
 CRASHED = 1
 
 claims_app = typer.Typer(
-    help="Theorems that can be run: what is predicted, what was measured, whether it held.",
+    help="Theorems that can be run: what is predicted, what was measured, whether it held.\n\n"
+    "Example: obverse claims run 'alm.lemma*' --quick",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )

@@ -99,7 +99,7 @@ register(
         ),
         source=f"{PAPER}, Theorem 3.2 with Theorem C.1, with the bias of the layers below",
         grid=(layers(12, *BALANCED[-1], drop=1, **FULL),),
-        quick=(layers(12, 7, 7, 2, drop=1, **QUICK),),
+        quick=(layers(12, *BALANCED[-1], drop=1, nets=5, draws=96),),
         predict=bound,
         measure=measure_relative,
         rule=HoldsIn(share=0.9),
