@@ -7,7 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from ..randomlike.tables import printable
 from .grid import shorten
@@ -52,6 +60,16 @@ def training_progress() -> Iterator[OnRun]:
         yield follow
 
 
+def _counting() -> tuple[ProgressColumn, ...]:
+    """What a bar shows that counts parts: its name, how many are done, the time to go."""
+    return (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+    )
+
+
 @contextmanager
 def layer_progress(title: str) -> Iterator[Callable[[int, int, str], None] | None]:
     """Yields what an audit calls before each layer: one bar, with the layer at work and the time to go."""
@@ -59,14 +77,8 @@ def layer_progress(title: str) -> Iterator[Callable[[int, int, str], None] | Non
     if not console.file.isatty():
         yield None
         return
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-        TextColumn("{task.fields[layer]}", markup=False),
-    )
-    with Progress(*columns, console=console) as progress:
+    layer_column = TextColumn("{task.fields[layer]}", markup=False)
+    with Progress(*_counting(), layer_column, console=console) as progress:
         bar = progress.add_task(shorten(printable(title), LONGEST), total=None, layer="")
 
         def on_layer(done: int, total: int, name: str) -> None:
@@ -87,13 +99,7 @@ def claims_progress(settings: Mapping[str, int]) -> Iterator[Callable[[str, int,
     if not console.file.isatty():
         yield None
         return
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-    )
-    with Progress(*columns, console=console) as progress:
+    with Progress(*_counting(), console=console) as progress:
         whole = progress.add_task(f"0 of {len(settings)} claims", total=None)
         bars: dict[str, TaskID] = {}
         state = {id: (0, total) for id, total in settings.items()}

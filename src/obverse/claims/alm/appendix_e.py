@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import acos, pi, sqrt
-
 import torch
 
 from ...errors import BadInput
@@ -12,6 +10,7 @@ from ..conditions import check_layer
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal
+from .kernel import relu_cosine
 
 APPENDIX = "Arora, Liang & Ma 2015, Appendix E"
 
@@ -57,7 +56,7 @@ def predict_change(setting: Setting) -> float:
     cosine: float = 1 - setting["replaced"] / setting["k"]
     for _ in range(2):
         # E r(u)r(v) / E r(u)² of standard normals u, v with this correlation
-        cosine = (sqrt(1 - cosine**2) + (pi - acos(cosine)) * cosine) / pi
+        cosine = relu_cosine(cosine)
     return 1 - cosine
 
 

@@ -6,7 +6,7 @@ take it away. That part is ρ·J(κ), κ the cosine between two h, J(κ) ≥ 1/�
 
 from __future__ import annotations
 
-from math import acos, pi, sqrt
+from math import sqrt
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from ..registry import register
 from ..results import Setting
 from ..rules import Equal
 from ..stream import Weights, draw_seed
+from .kernel import relu_cosine
 from .one_weight import errors_at
 from .reversibility import ERROR, rate
 
@@ -80,7 +81,7 @@ def shared_noise(setting: Setting) -> float:
     """
     check_layer(setting)
     cosine = setting["k"] / setting["m"]
-    kernel = (sqrt(1 - cosine**2) + (pi - acos(cosine)) * cosine) / pi
+    kernel = relu_cosine(cosine)
     return float(setting["t"] / setting["n"] * kernel)
 
 
