@@ -55,7 +55,8 @@ def test_scale_and_threshold_are_the_best_of_a_fine_grid(seed, signed):
         def at_scale(scale, below=below, weight=weight, bias=bias, h=h):
             return error(activate(scale * below @ weight.T + bias), h)
 
-        theory = 2 / (weight.shape[1] * float((weight**2).mean()))
+        # eq. 1; an input that keeps its negative half loses nothing, and needs no factor 2
+        theory = (1 if depth == 0 and signed else 2) / (weight.shape[1] * float((weight**2).mean()))
         assert one.theory_scale == pytest.approx(theory)
         assert one.theory_error == pytest.approx(at_scale(theory))
         assert one.error == pytest.approx(at_scale(one.scale))
@@ -89,7 +90,7 @@ def test_a_random_gaussian_layer_with_sparse_h_is_inverted_by_one_threshold():
     for row in h:
         row[torch.randperm(1000, generator=seeded(4))[:15]] = 0.5 + torch.rand(15, generator=seeded(5))
     shadow = Shadow(nn.Sequential(layer, nn.ReLU()))
-    found = calibrate_layer(shadow.layer(), h, relu_below=True)
+    found = calibrate_layer(shadow.layer(), h, shadow._generation((3000,)))
     scales = found.theory_scale * torch.linspace(0.5, 2, 31)[:, None, None]
     response = (h @ layer.weight.detach()).relu() @ layer.weight.detach().T
     brute = min(

@@ -269,7 +269,7 @@ def test_calibrate_keeps_the_scales_it_finds():
     ("call", "sentence"),
     [
         (lambda s, x: s.of(x, "h9"), "expected a layer out of h1, h2, h3; got 'h9'; pass one"),
-        (lambda s, x: s.infer(x, "relu1"), "expected a layer out of h1, h2, h3; got 'relu1'"),
+        (lambda s, x: s.infer(x, "flatten"), "expected a layer out of h1, h2, h3; got 'flatten'"),
         (lambda s, x: s.of(x, keep=1.5), r"expected keep in \(0, 1\]; got 1.5; use keep=1.0"),
         (lambda s, x: s.of(x, keep={"h2": 0.0}), r"expected keep in \(0, 1\]; got 0.0"),
         (lambda s, x: s.of(x, keep={"h7": 0.5}), r"expected keep for layers out of .*; got \['h7'\]; check"),

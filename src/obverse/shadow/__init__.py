@@ -1,23 +1,27 @@
 """The shadow distribution: a ReLU net run backwards as a generative model of its own input.
 
-Reversal rules (one per kind of layer), the trace of a net into layers, the one-layer distribution,
-the shadow of a whole net, calibration and recovery (measured and in closed form), the training loss and
-its controls.
+Reversal rules (one per kind of module), the trace of any net into a graph of stages, running that backwards,
+the one-layer distribution, the shadow of a whole net, calibration and recovery (measured and in closed form),
+the training loss and its controls.
 """
 
 from .adjust import match_norm, smooth
 from .calibrate import Calibration, LayerCalibration
 from .distribution import ShadowLayer
+from .graph import Graph, Layer, Stage
 from .loss import ShadowLoss
 from .recovery import Recovery, best_threshold, recovery, recovery_error
-from .reversal import Rule, register_rule, reverse_linear, theory_scale
+from .reversal import Activation, Norm, Rule, register_rule, reverse_linear, theory_scale
 from .shadow import Shadow
-from .trace import Layer, Stage, trace
+from .trace import trace
 
 __all__ = [
+    "Activation",
     "Calibration",
+    "Graph",
     "Layer",
     "LayerCalibration",
+    "Norm",
     "Recovery",
     "Rule",
     "Shadow",

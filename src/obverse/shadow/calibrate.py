@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from math import exp, log
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from .generate import Generation
+from .graph import Layer, evaluation
 from .recovery import relative_error
-from .reversal import theory_scale
-from .trace import Layer
+from .reversal import Rule
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,24 @@ class LayerCalibration:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The result of Shadow.calibrate, one entry a layer."""
+    """The result of Shadow.calibrate: one entry a layer with weights, and what is done at the input.
+
+    `signed`: inputs may be negative, and nothing is cut off; `floor`: they have a least value, one a channel;
+    neither: a ReLU. `levels`: by how much x̃ from each layer, joins included, must be multiplied beyond the
+    scales of the single layers, which shrink what they cannot recover.
+    """
 
     layers: tuple[LayerCalibration, ...]
+    signed: bool = False
+    floor: tuple[float, ...] | None = None
+    levels: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"levels": dict(self.levels)}
 
     def __str__(self) -> str:
-        form = "{:<10} {:>9} {:>7}   {:>9} {:>7}   {:>9} {:>9} {:>7}"
+        width = max(10, *(len(one.layer) for one in self.layers))
+        form = f"{{:<{width}}} {{:>9}} {{:>7}}   {{:>9}} {{:>7}}   {{:>9}} {{:>9}} {{:>7}}"
         lines = [
             form.format("", "own", "", "theory's", "", "uniform", "", ""),
             form.format("layer", "scale", "error", "scale", "error", "threshold", "scale", "error"),
@@ -60,28 +70,73 @@ def _short(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
+ENTRIES = 2**18  # a search looks at so many entries of h at most; what it finds is judged on all of them
+
+
 @torch.no_grad()
-def calibrate_layer(layer: Layer, h: Tensor, *, relu_below: bool) -> LayerCalibration:
+def calibrate_layer(layer: Layer, h: Tensor, generation: Generation) -> LayerCalibration:
     """The scale at which r(W x̃ + b) is closest to h for x̃ = r(αWh), and the best uniform threshold."""
-    module, rule = layer.map.module, layer.map.rule
-    assert rule.energy is not None
-    unscaled = rule.reverse(module, h, None)
-    unscaled = unscaled.relu() if relu_below else unscaled
-    offset = layer.map.infer(torch.zeros_like(unscaled[:1]))
-    response = layer.map.infer(unscaled) - offset  # Wx̃ without bias, linear in the scale
+    with evaluation(generation.graph.net):
+        return _calibrate_layer(layer, h, generation)
+
+
+def _calibrate_layer(layer: Layer, h: Tensor, generation: Generation) -> LayerCalibration:
+    stage = layer.stage
+    assert isinstance(stage.rule, Rule)
+    gain = generation.gain(layer)
+    unscaled = stage.rule.reverse(stage.module, h if gain is None else h * gain, generation.reads(layer))
+    unscaled = generation.rectify(stage.inputs[0], unscaled)
+    offset = generation.affine(layer, torch.zeros_like(unscaled[:1]))
+    response = generation.affine(layer, unscaled) - offset  # Wx̃ without bias, linear in the scale
 
     def activate(z: Tensor) -> Tensor:
-        return z if layer.activation is None else layer.activation.infer(z)
+        return z if layer.activation is None else layer.activation.module(z)
 
-    def error_at(scale: float) -> float:
+    some = _entries(h.numel(), h.device)
+    few = [part.expand_as(h).flatten()[some] for part in (response, offset, h)]
+
+    def error_at(scale: float, response: Tensor, offset: Tensor, h: Tensor) -> float:
         return relative_error(activate(scale * response + offset), h)
 
-    theory = float(theory_scale(rule.energy(module)))
-    scale = exp(_minimize(lambda a: error_at(exp(a)), log(theory / 100), log(theory * 100)))
+    theory = generation.theory_scale(layer)
+    if _needs_channels(layer):
+        few = [response, offset, h]
+    scale = exp(_minimize(lambda a: error_at(exp(a), *few), log(theory / 100), log(theory * 100)))
     uniform: tuple[float | None, float | None, float | None] = (None, None, None)
     if layer.activation is not None:
-        uniform = _best_uniform(response, h, activate, theory)
-    return LayerCalibration(layer.name, scale, error_at(scale), theory, error_at(theory), *uniform)
+        threshold, at, _ = _best_uniform(few[0], few[2], activate, theory)
+        uniform = (threshold, at, relative_error(activate(at * response - threshold), h))
+    whole = (response, offset, h)
+    return LayerCalibration(
+        layer.name, scale, error_at(scale, *whole), theory, error_at(theory, *whole), *uniform
+    )
+
+
+def _entries(count: int, device: torch.device) -> Tensor | slice:
+    """Which entries a search looks at: all, or a fixed draw of them."""
+    if count <= ENTRIES:
+        return slice(None)
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(count, (ENTRIES,), generator=generator).to(device)
+
+
+def _needs_channels(layer: Layer) -> bool:
+    """Whether an activation treats entries differently, so that they cannot be picked out."""
+    return layer.activation is not None and any(p.numel() > 1 for p in layer.activation.module.parameters())
+
+
+def input_floor(x: Tensor) -> Tensor | None:
+    """The least value of each channel of normalised images, None where that is no floor.
+
+    A floor is a value that comes up again and again, as black does; the least of real-valued data comes up
+    once. One entry in a thousand has to be there.
+    """
+    if x.dim() < 3:
+        return None
+    channels = x.transpose(0, 1).flatten(1)
+    least = channels.amin(1)
+    share = (channels == least[:, None]).double().mean(1)
+    return least.double() if bool((share >= 1e-3).all()) else None
 
 
 def _best_uniform(
@@ -106,9 +161,20 @@ def _best_uniform(
     return scale * cut, scale, error
 
 
+@torch.no_grad()
+def calibrate_level(infer: Callable[[Tensor], Tensor], x: Tensor, h: Tensor) -> float:
+    """The factor c at which infer(c·x) is closest to h: the level of a whole way down. 1 if nothing helps."""
+
+    def error_at(level: float) -> float:
+        return relative_error(infer(exp(level) * x), h)
+
+    best = exp(_minimize(error_at, log(1 / 4), log(256), points=11))
+    return best if error_at(log(best)) < error_at(0.0) else 1.0
+
+
 def _minimize(function: Callable[[float], float], low: float, high: float, points: int = 41) -> float:
     """Minimum of a function that need not be convex: a grid, then Brent's method around the best point."""
-    from scipy.optimize import minimize_scalar
+    from scipy.optimize import minimize_scalar  # here: scipy takes a quarter second to import
 
     step = (high - low) / (points - 1)
     grid = [low + i * step for i in range(points)]

@@ -34,9 +34,15 @@ class Shuffled:
             for copied, original in zip(self.copy.parameters(), net.parameters(), strict=True)
             if original.dim() > 1
         ]
+        self._net = net
 
     @torch.no_grad()
     def refresh(self) -> nn.Module:
+        """The copy with the present weights permuted; biases, norms and their statistics as they are."""
+        own = [*self._net.parameters(), *self._net.buffers()]
+        for copied, original in zip([*self.copy.parameters(), *self.copy.buffers()], own, strict=True):
+            if original.dim() <= 1 or not isinstance(original, nn.Parameter):
+                copied.copy_(original)
         for copied, original, order in self._pairs:
-            copied.view(-1).copy_(original.detach().view(-1)[order])
+            copied.copy_(original.detach().reshape(-1)[order].reshape(original.shape))
         return self.copy

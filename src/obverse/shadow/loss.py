@@ -8,16 +8,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from math import inf
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
 from ..errors import BadInput
 from .controls import Control, Shuffled, noisy
+from .graph import interpret
 from .shadow import Keep, Shadow
+from .trace import trace_nodes
 
 Labels = Literal["given", "net", "consistency"]
 Criterion = Callable[[Tensor, Tensor], Tensor]
@@ -45,9 +47,14 @@ class _OwnGradient(torch.autograd.Function):
 
 
 def _second_pass(net: nn.Module, x: Tensor) -> Tensor:
-    """net(x) whose gradients the engine adds in place to those of the first pass, which it reaches later."""
+    """net(x) whose gradients the engine adds in place to those of the first pass, which it reaches later.
+
+    Buffers are copies, which are thrown away: what x̃ would do to the running statistics of batch norm is not
+    to stay.
+    """
     alias: Callable[[Tensor], Tensor] = _OwnGradient.apply
     aliases = {name: alias(parameter) for name, parameter in net.named_parameters()}
+    aliases |= {name: buffer.clone() for name, buffer in net.named_buffers()}
     # tie_weights would replace the weight of a module used twice twice, and put the alias back for good.
     result: Tensor = functional_call(net, aliases, (x,), tie_weights=False)
     return result
@@ -118,7 +125,10 @@ class ShadowLoss(nn.Module):
         self.control = control
         self.noise = noise
         self.generator = generator
-        self._shuffled = Shuffled(self.shadow.net) if control == "shuffled" else None
+        self._shuffled: Shuffled | None = None
+        if control == "shuffled":
+            self._shuffled = Shuffled(self.shadow.net)
+            self._shuffled_shadow = self.shadow.like(self._shuffled.copy)
         self._first_batch = True
 
     def extra_repr(self) -> str:
@@ -152,14 +162,15 @@ class ShadowLoss(nn.Module):
             return noisy(x, self.noise, self.generator)
         shadow = self.shadow
         if self._shuffled is not None:
-            copy = self._shuffled.refresh()
-            shadow = Shadow(copy, input_shape=shadow.input_shape, signed=shadow.signed, scale=shadow.scale)
+            self._shuffled.refresh()
+            shadow = self._shuffled_shadow
         return shadow.from_hidden(
             x, h, self.layer, self.keep, self.generator, smooth=self.smooth, match_norm=self.match_norm
         )
 
     def _warn_if_signed(self, x: Tensor) -> None:
-        if self.control is None and not self.shadow.signed and bool((x < 0).any()):
+        shadow = self.shadow
+        if self.control is None and not shadow.signed and shadow.floor is None and bool((x < 0).any()):
             warnings.warn(
                 "expected inputs ≥ 0, as the shadow of a ReLU net is; got negative ones; "
                 "use ShadowLoss(Shadow(net, signed=True), …) for standardized data",
@@ -176,16 +187,47 @@ class ShadowLoss(nn.Module):
 
     def _forward_with_hidden(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """net(x), and the detached h of the layer as this very pass computed it."""
-        stage = self.shadow.layer(self.layer).output
+        node = self.shadow.layer(self.layer).output.node
+        calls = self.shadow.graph.outputs.get(node)
+        if (
+            not calls
+        ):  # no module returns h, a function call does: run the trace, which is the same computation
+            return self._traced_forward(x, node.name)
+        name, call = calls[0]
         outputs: list[Tensor] = []
 
         def remember(module: nn.Module, args: object, output: Tensor) -> None:
             # A copy (small beside the weights): what follows the layer may work in place on its output.
             outputs.append(output.detach().clone())
 
-        handle = stage.module.register_forward_hook(remember)
+        handle = self.shadow.graph.net.get_submodule(name).register_forward_hook(remember)
         try:
             logits: Tensor = self.shadow.net(x)
         finally:
             handle.remove()
-        return logits, outputs[stage.call]
+        return logits, outputs[call]
+
+    def _traced_forward(self, x: Tensor, name: str) -> tuple[Tensor, Tensor]:
+        """The same by a trace made in the net's present mode; torch.fx names nodes in the order they run."""
+        net = self.shadow.net
+        traces = self.shadow.graph.traces
+        if net.training not in traces:
+            traces[net.training] = trace_nodes(net)
+        nodes = traces[net.training]
+        seen: dict[str, Any] = {}
+
+        def see(node: fx.Node, value: Any) -> None:
+            if node.name == name:
+                seen["h"] = value.detach().clone()
+            if node is result:
+                seen["logits"] = value
+
+        (result,) = nodes[-1].all_input_nodes
+        interpret(net, nodes, x, result, see)
+        if "h" not in seen:
+            raise BadInput(
+                f"a net that computes {name!r} in training as in evaluation",
+                got="another computation in training mode",
+                do="generate from a layer that is the output of a module",
+            )
+        return seen["logits"], seen["h"]

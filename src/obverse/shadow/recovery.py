@@ -5,6 +5,7 @@ Not for choosing scales: see calibrate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, pi, sqrt
 from typing import TYPE_CHECKING, Any
@@ -45,17 +46,17 @@ def recovery(
     shadow: Shadow,
     x: Tensor,
     *,
+    layers: Sequence[str] | None = None,
     keep: Keep = 1.0,
     generator: torch.Generator | None = None,
     smooth: bool = False,
     match_norm: bool = False,
 ) -> Recovery:
-    """Generate from each layer all the way down to the input, infer back up, compare."""
+    """Generate from each layer (or some) all the way down to the input, infer back up, compare."""
     if len(x) == 0:
         raise BadInput("inputs to recover", got="an empty batch", do="pass some test data")
     errors = {}
-    for layer in shadow.layers:
-        h = shadow.infer(x, layer)
+    for layer, h in shadow.hidden(x, layers).items():
         twin = shadow.from_hidden(x, h, layer, keep, generator, smooth=smooth, match_norm=match_norm)
         errors[layer] = relative_error(shadow.infer(twin, layer), h)
     return Recovery(errors, len(x))

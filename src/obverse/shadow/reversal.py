@@ -5,7 +5,7 @@ Not for whole nets (see trace and shadow) nor for gradients: generation is data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -80,75 +80,72 @@ def finish_reverse(
 
 @dataclass(frozen=True)
 class Rule:
-    """How one kind of module takes part in a shadow.
+    """How one kind of module with one input runs backwards.
 
-    `reverse(module, h, input_shape)` is the adjoint without scale, ReLU or mask; `input_shape` is the
-    shape of one input of this module, or None where it is not known. A rule with an `energy` is a
-    *layer* (an affine map that generation inverts); `activation=True` marks the ReLU that follows one.
-    A rule with neither (dropout, flatten) only passes through. `infer` is what the module does in
-    inference, by default the module itself.
+    `reverse(module, h, input_shape)` is the adjoint of the module's linear part, without scale, ReLU or mask;
+    `input_shape` is the shape of one input of this module. A rule with an `energy` is a *layer*, a map with
+    weights that one can generate from: energy(module, input_shape) is the mean squared norm of a unit's
+    incoming weights, one number or one a channel. Without `energy` the module only passes through, and its
+    energy is found by probing `reverse`; `exact=True` says that `reverse` undoes the module and is taken as
+    it is.
     """
 
-    reverse: Callable[[nn.Module, Tensor, Shape | None], Tensor]
-    energy: Callable[[nn.Module], Tensor] | None = None
-    activation: bool = False
-    infer: Callable[[nn.Module, Tensor], Tensor] | None = None
+    reverse: Callable[[nn.Module, Tensor, Shape], Tensor]
+    energy: Callable[[nn.Module, Shape], Tensor] | None = None
+    exact: bool = False
 
 
-_RULES: dict[type[nn.Module], Rule] = {}
+@dataclass(frozen=True)
+class Activation:
+    """An activation: what is generated behind it passes through the module itself, as the ReLU of eq. 1.
+
+    Exact for ReLU. `slope(module)` is how steep it is below 0: the share 1 − slope of the negative half is
+    lost on the way, which makes the scale 2/((1 + slope) n s²).
+    """
+
+    slope: Callable[[nn.Module], float] = lambda module: 0.0
 
 
-def register_rule(kind: type[nn.Module], rule: Rule) -> None:
+@dataclass(frozen=True)
+class Norm:
+    """A normalisation, folded into the map before it: y = gain·x + shift, fixed for all inputs.
+
+    `affine(module, x)` is (gain, shift), each shaped to broadcast with one input. `x` is a batch of what
+    enters the module on reference inputs, never the sample that is being reversed; it has no rows, and only
+    its shape counts, where `from_data(module)` says that no statistics are needed.
+    """
+
+    affine: Callable[[nn.Module, Tensor], tuple[Tensor, Tensor]]
+    from_data: Callable[[nn.Module], bool] = lambda module: True
+
+
+AnyRule = Rule | Activation | Norm
+
+_RULES: dict[type[nn.Module], AnyRule] = {}
+
+
+def register_rule(kind: type[nn.Module], rule: AnyRule) -> None:
     """Teach every Shadow how to run modules of this kind (and its subclasses) backwards."""
     _RULES[kind] = rule
 
 
-def rule_for(module: nn.Module, name: str) -> Rule:
-    """The rule of the nearest base class that has one."""
+def register_all(kinds: Iterable[type[nn.Module]], rule: AnyRule) -> None:
+    """One rule for several kinds."""
+    _RULES.update(dict.fromkeys(kinds, rule))
+
+
+def find_rule(module: nn.Module) -> AnyRule | None:
+    """The rule of the nearest base class that has one, unless the module computes something else than that.
+
+    A subclass with a forward of its own has the rule only if it was registered for itself.
+    """
     for kind in type(module).__mro__:
         if kind in _RULES:
-            return _RULES[kind]
-    known = ", ".join(sorted(kind.__name__ for kind in _RULES))
-    raise BadInput(
-        f"a chain of layers that can be reversed ({known})",
-        got=f"layer {name!r} of type {type(module).__name__}",
-        do="build the net as an nn.Sequential of these, or register a rule: "
-        f"obverse.shadow.register_rule({type(module).__name__}, Rule(reverse=…))",
-    )
+            same = kind is type(module) or getattr(type(module), "forward", None) is kind.forward
+            return _RULES[kind] if same else None
+    return None
 
 
-def _unchanged(module: nn.Module, h: Tensor, input_shape: Shape | None = None) -> Tensor:
+def unchanged(module: nn.Module, h: Tensor, input_shape: Shape) -> Tensor:
+    """The reverse of what does nothing in inference."""
     return h
-
-
-def _linear_adjoint(module: nn.Module, h: Tensor, input_shape: Shape | None) -> Tensor:
-    assert isinstance(module, nn.Linear)
-    return h @ module.weight
-
-
-def _linear_energy(module: nn.Module) -> Tensor:
-    assert isinstance(module, nn.Linear)
-    return weight_energy(module.weight)
-
-
-def _relu(module: nn.Module, x: Tensor) -> Tensor:
-    return x.relu()  # a new tensor, also where the module works in place
-
-
-def _unflatten(module: nn.Module, h: Tensor, input_shape: Shape | None) -> Tensor:
-    assert isinstance(module, nn.Flatten)
-    if (module.start_dim, module.end_dim) != (1, -1):
-        raise BadInput(
-            "Flatten(start_dim=1, end_dim=-1)",
-            got=f"Flatten(start_dim={module.start_dim}, end_dim={module.end_dim})",
-            do="flatten everything but the batch, or register a rule for your own module",
-        )
-    return h if input_shape is None else h.reshape(len(h), *input_shape)
-
-
-register_rule(nn.Linear, Rule(reverse=_linear_adjoint, energy=_linear_energy))
-register_rule(nn.ReLU, Rule(reverse=_unchanged, activation=True, infer=_relu))
-register_rule(nn.Dropout, Rule(reverse=_unchanged, infer=_unchanged))
-register_rule(nn.AlphaDropout, Rule(reverse=_unchanged, infer=_unchanged))
-register_rule(nn.Identity, Rule(reverse=_unchanged, infer=_unchanged))
-register_rule(nn.Flatten, Rule(reverse=_unflatten))

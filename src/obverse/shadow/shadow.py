@@ -7,35 +7,47 @@ see distribution.ShadowLayer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import inf
-from typing import Literal
+from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from ..errors import BadInput
 from . import adjust
-from .calibrate import Calibration, calibrate_layer
-from .reversal import check_keep, finish_reverse, theory_scale
-from .trace import Layer, trace
+from .calibrate import Calibration, calibrate_layer, calibrate_level, input_floor
+from .generate import Generation
+from .graph import Graph, Layer
+from .maps import LinearCall
+from .refine import refine_towards
+from .reversal import Shape, check_keep
+from .statistics import REFERENCES, Statistics
+from .switches import infer_with_switches
+from .trace import trace
 
 Scale = Literal["theory"] | float | Mapping[str, float]
 Keep = float | Mapping[str, float]
+LEVEL_ROWS = 64  # inputs on which the level of each layer is found: it is one number, and needs 20 passes
 
 
 class Shadow:
     """The generative twin of a net: x̃ = r(α₁W₁ r(α₂W₂ ⋯ h)) with transposed weights.
 
-    The net's parameters are read at every call, so a Shadow made before training follows the training.
+    The net's parameters are read at every call, so a Shadow made before training follows the training. The
+    net is never changed, nor its mode.
 
     Args:
-        net: a chain (nn.Sequential, nested or not) of linear layers, ReLU, dropout, flatten, and
-            whatever `register_rule` has added.
-        input_shape: shape of one input, e.g. (1, 28, 28). `of` takes it from x; `sample` returns flat
-            vectors without it when the net begins with a flatten.
-        signed: whether inputs may be negative; then the last ReLU of the generation is left out.
+        net: any feedforward module that torch.fx can trace: linear layers, convolutions, pooling, norms,
+            activations, residual additions, concatenations, gates, and whatever `register_rule` has added.
+        input_shape: shape of one input, e.g. (1, 28, 28). `of` takes it from x; `sample` needs it, except in
+            nets that begin with a linear layer: there it returns flat vectors without it.
+        signed: whether inputs may be negative; then the last ReLU of the generation is left out. By default
+            they may not, until `calibrate` finds that they are.
+        floor: the least value that an input can have, one number or one a channel (−mean/std for normalised
+            pixels): the normalisation treated as a layer and reversed. In place of `signed`.
         scale: α at keep = 1, divided by keep where something is dropped: "theory" (2/(n s²)), one
-            number, or a number a layer. `calibrate` replaces it.
+            number, or a number for each of `maps`. `calibrate` replaces it.
     """
 
     def __init__(
@@ -43,40 +55,79 @@ class Shadow:
         net: nn.Module,
         *,
         input_shape: Sequence[int] | None = None,
-        signed: bool = False,
+        signed: bool | None = None,
+        floor: float | Sequence[float] | None = None,
         scale: Scale = "theory",
     ) -> None:
+        if signed is not None and floor is not None:
+            raise BadInput("signed or floor", got="both", do="give floor alone for inputs with a least value")
         self.net = net
+        self.graph: Graph = trace(net)
         self.input_shape = None if input_shape is None else tuple(input_shape)
-        self.signed = signed
-        self._layers = {layer.name: layer for layer in trace(net)}
+        self.signed = bool(signed)
+        self.floor = None if floor is None else torch.as_tensor(floor, dtype=torch.float64)
+        self._input_is_given = signed is not None or floor is not None
+        self._statistics = Statistics(self.graph)
+        self.levels: dict[str, float] = {}
         self.scale = self._check_scale(scale)
 
     def __repr__(self) -> str:
         return f"Shadow of {type(self.net).__name__} with layers {', '.join(self.layers)}"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the trace, which is made again from the net: copies and pickles are small and work."""
+        kept = {name: value for name, value in vars(self).items() if name not in ("graph", "_statistics")}
+        return kept | {"reference": self._statistics.reference}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        reference = state.pop("reference")
+        vars(self).update(state)
+        self.graph = trace(self.net)
+        self._statistics = Statistics(self.graph, reference)
+
+    def like(self, net: nn.Module) -> Shadow:
+        """A Shadow of another net of the same form, set up as this one is."""
+        other = Shadow(net, input_shape=self.input_shape, scale=self.scale)
+        other.signed, other.floor, other._input_is_given = self.signed, self.floor, self._input_is_given
+        other._statistics.reference, other.levels = self._statistics.reference, dict(self.levels)
+        return other
+
     @property
     def layers(self) -> tuple[str, ...]:
         """Names of the layers it can generate from, hidden and output, in forward order."""
-        return tuple(self._layers)
+        return tuple(self.graph.layers)
+
+    @property
+    def maps(self) -> tuple[str, ...]:
+        """Those layers that have weights, and so a scale; the others are joins (sums, concatenations)."""
+        return tuple(name for name, layer in self.graph.layers.items() if layer.is_map)
 
     @property
     def default_layer(self) -> str:
         """The highest hidden layer (the paper's h̃2); the output in a net without hidden layers."""
-        return self.layers[-2] if len(self.layers) > 1 else self.layers[-1]
+        *others, last = self.graph.layers.values()
+        below = self.graph.below(last.stage)
+        return next((layer.name for layer in reversed(others) if layer.output.index in below), last.name)
 
     def layer(self, name: str | None = None) -> Layer:
-        """One traced layer by its name, the default layer for None."""
+        """One layer by its name or by that of a module that returns the same, the default layer for None."""
         name = self.default_layer if name is None else name
-        if name not in self._layers:
+        found = self.graph.layers.get(self.graph.aliases.get(name, name))
+        if found is None:
             raise BadInput(f"a layer out of {', '.join(self.layers)}", got=repr(name), do="pass one of these")
-        return self._layers[name]
+        return found
 
     def infer(self, x: Tensor, layer: str | None = None) -> Tensor:
-        """h of a layer for inputs x, as in evaluation mode: behind the ReLU, without dropout."""
-        for step in self._up_to(self.layer(layer)):
-            x = step.infer(x)
-        return x
+        """h of a layer for inputs x, as in evaluation mode: behind norm and activation, without dropout."""
+        node = self.layer(layer).output.node
+        return self.graph.infer_with_gradient(x, {node})[node]
+
+    @torch.no_grad()
+    def hidden(self, x: Tensor, layers: Sequence[str] | None = None) -> dict[str, Tensor]:
+        """h of several layers (all by default) from one pass over x."""
+        chosen = {name: self.layer(name).output.node for name in (self.layers if layers is None else layers)}
+        found = self.graph.infer(x, set(chosen.values()))
+        return {name: found[node] for name, node in chosen.items()}
 
     @torch.no_grad()
     def sample(
@@ -87,13 +138,16 @@ class Shadow:
         generator: torch.Generator | None = None,
         *,
         input_shape: Sequence[int] | None = None,
+        refine: int = 0,
     ) -> Tensor:
         """One input x̃ for each row of h, generated from a layer down (eq. 14).
 
         A function of h, the weights and fresh randomness only. `keep` is ρ, one for all layers or one a
-        layer, by the name of the layer generated *from*.
+        layer, by the name of the layer generated *from*. `refine` steps then lower ‖h(x̃) − h‖² by gradient.
         """
-        return self._sample(h, self.layer(layer), keep, generator, input_shape or self.input_shape)
+        top = self.layer(layer)
+        shadow = self._sample(h, top, keep, generator, self._shape_for(input_shape))
+        return self._refined(shadow, h, top, refine)
 
     def _sample(
         self,
@@ -101,33 +155,24 @@ class Shadow:
         top: Layer,
         keep: Keep,
         generator: torch.Generator | None,
-        input_shape: Sequence[int] | None,
+        input_shape: Shape,
         scaled: bool = True,
+        switches: Mapping[int, Tensor] | None = None,
     ) -> Tensor:
-        width = getattr(top.map.module, "out_features", h.shape[-1] if h.dim() else None)
-        if h.dim() < 2 or h.shape[-1] != width:
-            raise BadInput(
-                f"a batch of h with {width} entries a row for layer {top.name!r}",
-                got=f"shape {tuple(h.shape)}",
-                do=f"take h from infer(x, {top.name!r}) or name another layer",
-            )
-        keep = self.check_keep(keep)
-        shape = None if input_shape is None else tuple(input_shape)
-        for layer in reversed(self._up_to(top)):
-            rho = keep.get(layer.name, 1.0) if isinstance(keep, Mapping) else keep
-            adjoint = layer.map.rule.reverse(layer.map.module, h, None)
-            if adjoint.untyped_storage().data_ptr() == h.untyped_storage().data_ptr():
-                adjoint = adjoint.clone()  # what follows works in place; h belongs to the caller
-            h = finish_reverse(
-                adjoint,
-                scale=self._scale(layer, rho) if scaled else adjust.unit_peak(adjoint),
-                keep=rho,
-                relu=self._is_nonnegative_below(layer),
-                generator=generator,
-            )
-            for stage in reversed(layer.before):
-                h = stage.rule.reverse(stage.module, h, shape if layer.name == self.layers[0] else None)
-        return h
+        _check_hidden(h, top, self.graph.shapes(input_shape)[top.output.node])
+        generation = self._generation(input_shape, self.check_keep(keep), generator, scaled, switches)
+        level = self.levels.get(top.name, 1.0)
+        return generation.down(top, h if level == 1.0 else h * level)
+
+    def _refined(self, x: Tensor, h: Tensor, top: Layer, steps: int) -> Tensor:
+        if steps < 0:
+            raise BadInput("refine ≥ 0 steps", got=steps, do="use 0 for the shadow as it is")
+        if steps == 0:
+            return x
+        node = top.output.node
+        return refine_towards(
+            lambda z: self.graph.infer_with_gradient(z, {node})[node], x, h, steps, self._at_input
+        )
 
     @torch.no_grad()
     def of(
@@ -139,11 +184,18 @@ class Shadow:
         *,
         smooth: bool = False,
         match_norm: bool = False,
+        refine: int = 0,
+        switches: bool = False,
     ) -> Tensor:
-        """The shadow of x: x → h → x̃, shaped like x. `match_norm` gives each x̃ the norm of its x."""
-        return self.from_hidden(
-            x, self.infer(x, layer), layer, keep, generator, smooth=smooth, match_norm=match_norm
-        )
+        """The shadow of x: x → h → x̃, shaped like x.
+
+        `match_norm` gives each x̃ the norm of its x. `refine` steps then lower ‖h(x̃) − h‖² by gradient.
+        `switches` puts the maxima of max pooling back where x had them: clearer pictures, but no longer a
+        function of h.
+        """
+        top = self.layer(layer)
+        h, positions = infer_with_switches(self.graph, x, top) if switches else (self.infer(x, layer), None)
+        return self._from_hidden(x, h, layer, keep, generator, smooth, match_norm, refine, positions)
 
     @torch.no_grad()
     def from_hidden(
@@ -156,48 +208,137 @@ class Shadow:
         *,
         smooth: bool = False,
         match_norm: bool = False,
+        refine: int = 0,
     ) -> Tensor:
         """`of` for a known h; of x only the shape and, with match_norm, the norms are used."""
-        # With match_norm every scale cancels (the ReLU is homogeneous): do not compute them.
-        shadow = self._sample(h, self.layer(layer), keep, generator, x.shape[1:], scaled=not match_norm)
+        return self._from_hidden(x, h, layer, keep, generator, smooth, match_norm, refine, None)
+
+    def _from_hidden(
+        self,
+        x: Tensor,
+        h: Tensor,
+        layer: str | None,
+        keep: Keep,
+        generator: torch.Generator | None,
+        smooth: bool,
+        match_norm: bool,
+        refine: int,
+        switches: Mapping[int, Tensor] | None,
+    ) -> Tensor:
+        top = self.layer(layer)
+        shadow = self._sample(
+            h, top, keep, generator, tuple(x.shape[1:]), scaled=not match_norm, switches=switches
+        )
         if smooth:
             image = self.input_shape if self.input_shape is not None else x.shape[1:]
             shadow = adjust.smooth(shadow.reshape(len(x), *image)).reshape(x.shape)
-        return adjust.match_norm(shadow, x) if match_norm else shadow
+        shadow = adjust.match_norm(shadow, x) if match_norm else shadow
+        return self._refined(shadow, h, top, refine)
 
     @torch.no_grad()
     def calibrate(self, x: Tensor) -> Calibration:
         """Choose each layer's scale so that inference of the shadow gives h back; keeps and returns it.
 
-        Layer by layer on the h that x gives, at keep = 1. Also reports the best *uniform* threshold, the
-        one number that the theory puts in place of the net's offsets (Theorem 2.3).
+        Map by map on the h that x gives, at keep = 1. Also reports the best *uniform* threshold, the
+        one number that the theory puts in place of the net's offsets (Theorem 2.3). Then, for each layer,
+        the level of the whole way down from it. Where x has negative
+        values and neither `signed` nor `floor` was given, chooses between them: a floor where each channel
+        has a least value that comes up again and again (normalised pixels), else signed. Norms and gates
+        that need statistics get them from x from now on.
         """
         if len(x) == 0:
             raise BadInput("inputs to calibrate on", got="an empty batch", do="pass some training data")
-        results = []
-        below = x
-        for layer in self._layers.values():
-            below = layer.infer(below)
-            results.append(calibrate_layer(layer, below, relu_below=self._is_nonnegative_below(layer)))
+        if not self._input_is_given:
+            self.signed, self.floor = bool((x < 0).any()), None
+            if self.signed and (floor := input_floor(x)) is not None:
+                self.signed, self.floor = False, floor
+        self._statistics.reference = x[: 2 * REFERENCES].detach().clone()
+        generation = self._generation(tuple(x.shape[1:]))
+        results = [
+            calibrate_layer(self.layer(name), h, generation) for name, h in self.hidden(x, self.maps).items()
+        ]
         self.scale = {result.layer: result.scale for result in results}
-        return Calibration(tuple(results))
+        self.levels = self._find_levels(x[:LEVEL_ROWS])
+        floors = None if self.floor is None else tuple(self.floor.flatten().tolist())
+        return Calibration(tuple(results), self.signed, floors, self.levels)
 
-    def _is_nonnegative_below(self, layer: Layer) -> bool:
-        """Whether what this layer generates stands behind a ReLU, or is an input that is never negative."""
-        depth = self.layers.index(layer.name)
-        return not self.signed if depth == 0 else self._layers[self.layers[depth - 1]].activation is not None
+    @torch.no_grad()
+    def _value(self, node: fx.Node, x: Tensor) -> Tensor:
+        return self.graph.infer(x, {node})[node]
 
-    def _up_to(self, top: Layer) -> list[Layer]:
-        return [self._layers[name] for name in self.layers[: self.layers.index(top.name) + 1]]
+    def _find_levels(self, x: Tensor) -> dict[str, float]:
+        """The level of each layer that is generated from in more than one step."""
+        self.levels = {}
+        levels = {}
+        for name, h in self.hidden(x).items():
+            top = self.layer(name)
+            node = top.output.node
+            if self.graph.stages[top.stage.inputs[0]].index != 0:
+                shadow = self._sample(h, top, 1.0, None, tuple(x.shape[1:]))
+                levels[name] = calibrate_level(partial(self._value, node), shadow, h)
+        return levels
+
+    def _generation(
+        self,
+        input_shape: Shape,
+        keep: Keep = 1.0,
+        generator: torch.Generator | None = None,
+        scaled: bool = True,
+        switches: Mapping[int, Tensor] | None = None,
+    ) -> Generation:
+        def keep_of(name: str) -> float:
+            return keep.get(name, 1.0) if isinstance(keep, Mapping) else keep
+
+        def scale_of(layer: Layer) -> float | None:
+            # Without joins every scale cancels if the norm is matched afterwards: do not compute it.
+            if not scaled and self.graph.is_chain:
+                return None
+            if isinstance(self.scale, str):
+                return generation.theory_scale(layer)
+            return self.scale[layer.name] if isinstance(self.scale, Mapping) else self.scale
+
+        generation = Generation(
+            self.graph,
+            self._statistics,
+            input_shape,
+            scale=scale_of,
+            keep=keep_of,
+            at_input=self._at_input,
+            input_slope=1.0 if self.signed or self.floor is not None else 0.0,
+            generator=generator,
+            switches=switches,
+        )
+        return generation
+
+    def _at_input(self, x: Tensor) -> Tensor:
+        """What the last step down ends with: ReLU, floor or nothing."""
+        if self.floor is not None:
+            floor = self.floor.to(x)
+            return torch.maximum(x, floor if floor.dim() == 0 else floor.reshape(-1, *[1] * (x.dim() - 2)))
+        return x if self.signed else x.relu()
+
+    def _shape_for(self, input_shape: Sequence[int] | None) -> Shape:
+        """The shape of one input: as given, or flat where the net begins with a linear layer."""
+        shape = input_shape or self.input_shape
+        if shape is not None:
+            return tuple(shape)
+        first = next(layer.stage for layer in self.graph.layers.values() if layer.is_map)
+        if isinstance(first.module, nn.Linear | LinearCall):
+            return (first.module.weight.shape[1],)
+        raise BadInput(
+            "the shape of one input, to generate without one",
+            got="none",
+            do="Shadow(net, input_shape=(3, 32, 32)) or sample(…, input_shape=…)",
+        )
 
     def check_keep(self, keep: Keep) -> Keep:
         """keep unchanged, or an error that says what is wrong with it."""
         for one in keep.values() if isinstance(keep, Mapping) else [keep]:
             check_keep(one)
-        unknown = set(keep) - set(self.layers) if isinstance(keep, Mapping) else set()
+        unknown = set(keep) - set(self.maps) if isinstance(keep, Mapping) else set()
         if unknown:
             raise BadInput(
-                f"keep for layers out of {', '.join(self.layers)}", got=sorted(unknown), do="check the names"
+                f"keep for layers out of {', '.join(self.maps)}", got=sorted(unknown), do="check the names"
             )
         return keep
 
@@ -205,18 +346,20 @@ class Shadow:
         numbers = scale.values() if isinstance(scale, Mapping) else [scale]
         if scale != "theory" and not all(isinstance(a, (int, float)) and 0 < a < inf for a in numbers):
             raise BadInput("scale 'theory' or numbers > 0", got=repr(scale), do="leave it out or calibrate")
-        if isinstance(scale, Mapping) and set(scale) != set(self.layers):
+        if isinstance(scale, Mapping) and set(scale) != set(self.maps):
             raise BadInput(
-                f"a scale for each of {', '.join(self.layers)}",
+                f"a scale for each of {', '.join(self.maps)}",
                 got=sorted(scale),
                 do="name each layer once",
             )
         return scale
 
-    def _scale(self, layer: Layer, keep: float) -> float | Tensor:
-        if isinstance(self.scale, str):
-            assert layer.map.rule.energy is not None
-            return theory_scale(layer.map.rule.energy(layer.map.module), keep)
-        if isinstance(self.scale, Mapping):
-            return self.scale[layer.name] / keep
-        return self.scale / keep
+
+def _check_hidden(h: Tensor, layer: Layer, shape: Shape) -> None:
+    if h.dim() == 0 or tuple(h.shape[1:]) != shape:
+        one = f"with {shape[0]} entries a row" if len(shape) == 1 else f"of shape {('N', *shape)}"
+        raise BadInput(
+            f"a batch of h {one} for layer {layer.name!r}".replace("'N'", "N"),
+            got=f"shape {tuple(h.shape)}",
+            do=f"take h from infer(x, {layer.name!r}) or name another layer",
+        )

@@ -1,99 +1,108 @@
-"""From a module to the layers a shadow runs through. Not for running them: see shadow.
-
-A layer is one affine map with the ReLU that follows it; what only passes through (flatten, dropout)
-belongs to the layer above it.
-"""
+"""From any feedforward module to a Graph of stages, by torch.fx. Not for running it (see graph, generate)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeGuard
+import inspect
+from collections import OrderedDict
+from contextlib import nullcontext
+from typing import Any
 
-from torch import Tensor, nn
+from torch import fx, nn
 
 from ..errors import BadInput
-from .reversal import Rule, rule_for
+from .graph import PLAIN, Graph, evaluation
+from .reversal import find_rule
+from .stages import Builder, Returned
 
 
-@dataclass(frozen=True)
-class Stage:
-    """One module of the chain with its rule. `call` counts earlier uses of the same module object."""
+class _Tracer(fx.Tracer):
+    """Stops at modules that have a rule, and remembers which module call returned which node."""
 
-    name: str
-    module: nn.Module
-    rule: Rule
-    call: int
+    def __init__(self) -> None:
+        super().__init__()
+        self.returned: Returned = {}
+        self._calls: dict[str, int] = {}
 
-    def infer(self, x: Tensor) -> Tensor:
-        if self.rule.infer is not None:
-            return self.rule.infer(self.module, x)
-        result = self.module(x)
-        assert isinstance(result, Tensor)
+    def is_leaf_module(self, module: nn.Module, name: str) -> bool:
+        if find_rule(module) is not None:
+            return True
+        overrides = any(isinstance(module, kind) for kind in (nn.Linear, nn.modules.conv._ConvNd))
+        return False if overrides else super().is_leaf_module(module, name)
+
+    def call_module(self, module: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
+        path = self.path_of_module(module)
+        call = self._calls.get(path, 0)
+        self._calls[path] = call + 1
+        result = super().call_module(module, forward, args, kwargs)
+        if isinstance(result, fx.Proxy):
+            self.returned.setdefault(result.node, []).append((path, call))
         return result
 
 
-@dataclass(frozen=True)
-class Layer:
-    """One generating step: `before` (flatten, dropout of the layer below), the affine `map`, its ReLU."""
-
-    name: str
-    before: tuple[Stage, ...]
-    map: Stage
-    activation: Stage | None
-
-    @property
-    def output(self) -> Stage:
-        """The stage whose output is this layer's h."""
-        return self.activation or self.map
-
-    def infer(self, x: Tensor) -> Tensor:
-        for stage in self.before:
-            x = stage.infer(x)
-        h = self.map.infer(x)
-        return h if self.activation is None else self.activation.infer(h)
-
-
-def trace(net: nn.Module) -> tuple[Layer, ...]:
-    """The layers of a chain, in forward order; an error names the first module that does not fit."""
-    layers: list[Layer] = []
-    before: list[Stage] = []
-    calls: dict[int, int] = {}
-    for name, module in _chain(net):
-        call = calls.get(id(module), 0)
-        calls[id(module)] = call + 1
-        stage = Stage(name, module, rule_for(module, name), call)
-        if stage.rule.energy is not None:
-            layers.append(Layer(name, tuple(before), stage, None))
-            before = []
-        elif stage.rule.activation:
-            if not layers or before or layers[-1].activation is not None:
-                raise BadInput(
-                    "each ReLU right behind an affine layer",
-                    got=f"{type(module).__name__} {name!r} behind something else",
-                    do="put it directly after the layer it belongs to",
-                )
-            top = layers[-1]
-            layers[-1] = Layer(top.name, top.before, top.map, stage)
-        else:
-            before.append(stage)
-    if not layers:
+def trace(net: nn.Module) -> Graph:
+    """The graph of a net; an error names the first step below a layer that cannot be reversed."""
+    if any(hasattr(module, "_orig_mod") for module in net.modules()):
         raise BadInput(
-            "a net with at least one linear layer", got=type(net).__name__, do="pass the whole net"
+            "a module that torch.compile has not replaced",
+            got=type(net).__name__,
+            do="make the Shadow or ShadowLoss of the module itself, and compile after that",
         )
-    return tuple(layers)
+    root = net
+    if find_rule(net) is not None:  # a single layer: give it a name and something to be in
+        root = nn.Sequential(OrderedDict({type(net).__name__: net}))
+        root.training = net.training
+    tracer = _Tracer()
+    nodes = _fx_nodes(root, tracer, evaluate=True)
+    return Builder(root, nodes, tracer.returned).graph()
 
 
-def _runs_in_order(module: nn.Module) -> TypeGuard[nn.Sequential]:
-    """Whether a module only runs its children one after the other; a subclass may do otherwise."""
-    return isinstance(module, nn.Sequential) and type(module).forward is nn.Sequential.forward
+def trace_nodes(net: nn.Module) -> tuple[fx.Node, ...]:
+    """The nodes of a net in its present mode."""
+    return _fx_nodes(net, _Tracer(), evaluate=False)
 
 
-def _chain(net: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """The modules of nested nn.Sequentials in the order they run, by their dotted names."""
-    if not _runs_in_order(net):
-        yield name or type(net).__name__, net
-        return
-    # not named_children(): that leaves out the second use of a module used twice
-    for key, child in zip(net._modules, net, strict=True):
-        yield from _chain(child, f"{name}.{key}" if name else key)
+def _fx_nodes(net: nn.Module, tracer: _Tracer, evaluate: bool) -> tuple[fx.Node, ...]:
+    fixed = {
+        name: parameter.default
+        for name, parameter in list(inspect.signature(net.forward).parameters.items())[1:]
+        if parameter.default is not inspect.Parameter.empty
+    }
+    try:
+        with evaluation(net) if evaluate else nullcontext():
+            nodes = tuple(tracer.trace(net, concrete_args=fixed or None).nodes)
+    except BadInput:
+        raise
+    except Exception as error:  # the net's own code runs here: anything can come out of it
+        where = next(reversed(tracer.module_stack), "") if getattr(tracer, "module_stack", None) else ""
+        inside = f" in {where!r}" if where else ""
+        raise BadInput(
+            "a net that torch.fx can trace",
+            got=f"{type(error).__name__}{inside}: {str(error).splitlines()[0] if str(error) else ''}",
+            do="give the module that branches on its input a rule, which makes it one step: "
+            "obverse.shadow.register_rule(ItsClass, Rule(reverse=…))",
+        ) from error
+
+    _undo_in_place(net, nodes)
+    return nodes
+
+
+def _undo_in_place(net: nn.Module, nodes: tuple[fx.Node, ...]) -> None:
+    """Let what reads a tensor after a step has changed it in place read that step: the same computation, with
+    nothing in place."""
+    order = {node: index for index, node in enumerate(nodes)}
+    for node in nodes:
+        source = node.args[0] if node.args else None
+        if not isinstance(source, fx.Node) or not _works_in_place(net, node):
+            continue
+        for user in list(source.users):
+            if order[user] > order[node]:
+                user.replace_input_with(source, node)
+
+
+def _works_in_place(net: nn.Module, node: fx.Node) -> bool:
+    if node.op == "call_module":
+        return getattr(net.get_submodule(str(node.target)), "inplace", False) is True
+    if node.op == "call_method":
+        name = str(node.target)
+        return name.endswith("_") and not name.endswith("__")
+    return node.op == "call_function" and (node.kwargs.get("inplace") is True or node.target in PLAIN)

@@ -1,0 +1,261 @@
+"""A traced net: its stages, the layers one can generate from, and running it up to any of them.
+
+Not for tracing (see trace) nor for running backwards (see generate).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from ..errors import BadInput
+from .reversal import Activation, AnyRule, Rule, Shape
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the net: a module, its own or one that stands for a function call, and what it reads.
+
+    `inputs` are the positions of the stages whose tensors enter; for a Gate only the gated value.
+    """
+
+    index: int
+    name: str
+    node: fx.Node
+    module: nn.Module
+    rule: AnyRule | None
+    inputs: tuple[int, ...]
+    gate: int | None = None
+
+    @property
+    def is_map(self) -> bool:
+        return isinstance(self.rule, Rule) and self.rule.energy is not None
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Something to generate from: a map with its norm and activation, or a join with its activation.
+
+    `stage` is the map or the join, `norms` are folded into it, `output` is the stage whose tensor is h.
+    """
+
+    name: str
+    stage: Stage
+    norms: tuple[Stage, ...]
+    output: Stage
+
+    @property
+    def activation(self) -> Stage | None:
+        return self.output if isinstance(self.output.rule, Activation) else None
+
+    @property
+    def is_map(self) -> bool:
+        return self.stage.is_map
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The stages of a net in forward order; stage 0 is its input.
+
+    `outputs` names, for each node, the module calls that returned it, as (name, how often called before).
+    `traces` has room for the nodes of the net in its own mode (training or not), as ShadowLoss needs them.
+    """
+
+    net: nn.Module
+    nodes: tuple[fx.Node, ...]
+    stages: tuple[Stage, ...]
+    layers: Mapping[str, Layer]
+    aliases: Mapping[str, str]
+    outputs: Mapping[fx.Node, tuple[tuple[str, int], ...]]
+    traces: dict[bool, tuple[fx.Node, ...]] = field(default_factory=dict)
+    _shapes: dict[Shape, dict[fx.Node, Shape]] = field(default_factory=dict)
+    _energies: dict[tuple[int, Shape], float] = field(default_factory=dict)
+
+    @cached_property
+    def is_chain(self) -> bool:
+        """Whether every stage reads one tensor and nothing is read twice."""
+        read = [source for stage in self.stages for source in stage.inputs]
+        return len(set(read)) == len(read) and all(len(stage.inputs) <= 1 for stage in self.stages)
+
+    def below(self, stage: Stage) -> set[int]:
+        """The stages that a stage is computed from, gates aside."""
+        found: set[int] = set()
+        open_stages = list(stage.inputs)
+        while open_stages:
+            index = open_stages.pop()
+            if index not in found:
+                found.add(index)
+                open_stages.extend(self.stages[index].inputs)
+        return found
+
+    def shapes(self, input_shape: Shape) -> dict[fx.Node, Shape]:
+        """The shape of one element of every stage's output, for inputs of a shape; found by running two."""
+        if input_shape not in self._shapes:
+            like = next(self.net.parameters(), torch.empty(0))
+            x = torch.zeros(2, *input_shape, dtype=like.dtype, device=like.device)
+            found: dict[fx.Node, Shape] = {}
+            stages = {stage.node: stage for stage in self.stages}
+
+            def note(node: fx.Node, value: Any) -> None:
+                if node in stages:
+                    found[node] = self._one_shape(stages[node], value)
+
+            self.run(x, None, note)
+            self._shapes[input_shape] = found
+        return self._shapes[input_shape]
+
+    @staticmethod
+    def _one_shape(stage: Stage, value: Any) -> Shape:
+        if not isinstance(value, Tensor) or value.dim() == 0 or len(value) != 2:
+            raise BadInput(
+                f"{stage.name!r} ({describe(stage)}) to keep the batch as its first dimension",
+                got=f"shape {tuple(value.shape)} from two inputs"
+                if isinstance(value, Tensor)
+                else type(value).__name__,
+                do="keep the batch first in every layer of the net",
+            )
+        return tuple(value.shape[1:])
+
+    def probed(self, stage: Stage, input_shape: Shape, measure: Callable[[], float]) -> float:
+        """The energy of a step without weights; measured once, since nothing can change it."""
+        if next(stage.module.parameters(), None) is not None:
+            return measure()
+        key = (stage.index, input_shape)
+        if key not in self._energies:
+            self._energies[key] = measure()
+        return self._energies[key]
+
+    @torch.no_grad()
+    def infer(self, x: Tensor, nodes: set[fx.Node]) -> dict[fx.Node, Tensor]:
+        """The values of some nodes for inputs x, in evaluation mode."""
+        return self.infer_with_gradient(x, nodes)
+
+    def infer_with_gradient(self, x: Tensor, nodes: set[fx.Node]) -> dict[fx.Node, Tensor]:
+        found: dict[fx.Node, Tensor] = {}
+        last = max(nodes, key=self.nodes.index)
+
+        def keep(node: fx.Node, value: Any) -> None:
+            if node in nodes:
+                found[node] = value
+
+        self.run(x, last, keep)
+        return found
+
+    def run(self, x: Tensor, last: fx.Node | None, see: Callable[[fx.Node, Any], None]) -> None:
+        """Run the net in evaluation mode up to a node, showing each value; nothing is changed in place."""
+        with evaluation(self.net):
+            interpret(self.net, self.nodes, x, last, see)
+
+
+def describe(stage: Stage) -> str:
+    """What a stage is, as its author wrote it."""
+    node = stage.node
+    if node.op == "call_module":
+        return type(stage.module).__name__
+    return f"call of {getattr(node.target, '__name__', node.target)}"
+
+
+@contextmanager
+def evaluation(net: nn.Module) -> Iterator[None]:
+    """The net in evaluation mode with nothing done in place; every module is as before afterwards."""
+    modules = list(net.modules())
+    training = [module.training for module in modules]
+    inplace = [module for module in modules if getattr(module, "inplace", False) is True]
+    for module in modules:
+        module.training = False
+    _set_inplace(inplace, False)
+    try:
+        yield
+    finally:
+        for module, mode in zip(modules, training, strict=True):
+            module.training = mode
+        _set_inplace(inplace, True)
+
+
+def _set_inplace(modules: list[Any], value: bool) -> None:
+    for module in modules:
+        module.inplace = value
+
+
+def interpret(
+    net: nn.Module,
+    nodes: tuple[fx.Node, ...],
+    x: Tensor,
+    last: fx.Node | None,
+    see: Callable[[fx.Node, Any], None],
+) -> None:
+    """Run the nodes of a trace in order, up to `last` (None: all); values are let go after their last use."""
+    needed = set(nodes) if last is None else _ancestors(last)
+    uses = {node: sum(user in needed for user in node.users) for node in needed}
+    values: dict[fx.Node, Any] = {}
+    given = False
+    for node in nodes:
+        if node not in needed:
+            continue
+        if node.op == "placeholder":
+            values[node] = (node.args[0] if node.args else None) if given else x
+            given = True
+        elif node.op == "output":
+            values[node] = None
+        elif node.op == "get_attr":
+            values[node] = attribute(net, str(node.target))
+        else:
+            values[node] = call_node(net, node, values.__getitem__)
+        see(node, values[node])
+        for source in node.all_input_nodes:
+            uses[source] -= 1
+            if uses[source] == 0:
+                del values[source]
+        if node is last:
+            return
+
+
+def _ancestors(last: fx.Node) -> set[fx.Node]:
+    found, open_nodes = {last}, [last]
+    while open_nodes:
+        for source in open_nodes.pop().all_input_nodes:
+            if source not in found:
+                found.add(source)
+                open_nodes.append(source)
+    return found
+
+
+def call_node(net: nn.Module, node: fx.Node, value: Callable[[fx.Node], Any]) -> Any:
+    """What a node computes from the values of those before it; in-place forms are run as the plain ones."""
+    args = fx.map_arg(node.args, value)
+    kwargs = fx.map_arg(node.kwargs, value)
+    if kwargs.get("inplace") is True:
+        kwargs = {**kwargs, "inplace": False}
+    if node.op == "call_module":
+        return net.get_submodule(str(node.target))(*args, **kwargs)
+    if node.op == "call_method":
+        name = str(node.target)
+        plain = name.removesuffix("_") if not name.endswith("__") else name
+        return getattr(args[0], plain)(*args[1:], **kwargs)
+    assert callable(node.target)
+    return PLAIN.get(node.target, node.target)(*args, **kwargs)
+
+
+# What works in place, and what does the same without.
+PLAIN: dict[Any, Any] = {
+    torch.relu_: torch.relu,
+    torch.sigmoid_: torch.sigmoid,
+    torch.tanh_: torch.tanh,
+    operator.iadd: operator.add,
+    operator.isub: operator.sub,
+    operator.imul: operator.mul,
+    operator.itruediv: operator.truediv,
+}
+
+
+def attribute(net: nn.Module, path: str) -> Any:
+    for name in path.split("."):
+        net = getattr(net, name)
+    return net
