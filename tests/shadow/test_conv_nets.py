@@ -152,7 +152,7 @@ def test_the_net_is_left_as_it_was(make):
 def test_copies_and_pickles_are_shadows_of_their_own_net(make):
     shadow, x = Shadow(make(), input_shape=SHAPE), images()
     shadow.calibrate(x)
-    for twin in (copy.deepcopy(shadow), pickle.loads(pickle.dumps(shadow))):
+    for twin in (copy.deepcopy(shadow), pickle.loads(pickle.dumps(shadow))):  # noqa: S301 (our own)
         assert torch.equal(twin.of(x), shadow.of(x))
         with torch.no_grad():
             next(twin.net.parameters()).mul_(2)

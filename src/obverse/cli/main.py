@@ -20,6 +20,7 @@ from .claims import claims_app
 from .compare import compare
 from .report import report
 from .sample import sample
+from .shadow import shadow
 from .train import train
 
 app = typer.Typer(
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (train, compare, sample, audit, report):
+for command in (train, compare, sample, shadow, audit, report):
     app.command()(command)
 app.add_typer(claims_app, name="claims")
 

@@ -1,4 +1,4 @@
-"""`obverse report`: one self-contained page from a run, a comparison, an audit or a sweep of claims."""
+"""`obverse report`: one self-contained page from a run, comparison, audit, sweep of claims or survey."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ def report(
     run: Annotated[
         Path,
         typer.Argument(
-            metavar="RUN", help="Directory of a run, comparison, audit or sweep, audit.json or claims.json."
+            metavar="RUN",
+            help="Directory of a run, comparison, audit, sweep or survey, or the JSON of one of the last three.",
         ),
     ],
     out: Annotated[

@@ -1,4 +1,6 @@
-"""One self-contained HTML page from a run, a comparison, an audit or claims. Not for computing results.
+"""One self-contained HTML page from a run, a comparison, an audit, claims or a survey of shadows.
+
+Not for computing results.
 
 Everything that comes from a directory is untrusted text: it goes through the template's escaping, and
 only the SVG that `figures` draws is put in as it is.
@@ -18,6 +20,7 @@ from ..errors import BadInput, ObverseError
 from ..files import write_text
 from ..randomlike.reading import NAME as AUDIT
 from ..randomlike.reading import read_audit
+from ..shadow.surveyed import NAME as SURVEY
 from ..training.compare import Row
 from . import palette, words
 from .audit_page import render_audit
@@ -25,6 +28,7 @@ from .claims_page import render_sweep
 from .figures import figures
 from .images import COLUMNS, SCALING, ZERO, check_images, choose_run, shadow_pictures, triple_png
 from .results import Results, is_results, read_results
+from .shadow_page import page_of
 from .template import environment, plain, spell
 
 AGAINST = "against.json"
@@ -45,15 +49,20 @@ class Gallery:
 
 
 def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -> Path:
-    """Write the page of a run or comparison directory, `report.html` in it, of an audit, `audit.html`, or of
-    a sweep of claims, `claims.html`.
+    """Write the page of a run or comparison directory, `report.html` in it, of an audit, `audit.html`, of
+    a sweep of claims, `claims.html`, or of a survey of shadows, `shadow.html`.
 
     An audit is its audit.json, or a directory that holds one and no run; an against.json beside it is the
-    audit that it is compared with. A sweep is its claims.json, or a directory that holds one and neither.
+    audit that it is compared with. A sweep is its claims.json, or a directory that holds one and neither; a
+    survey is its shadow.json, or a directory that holds one and none of these.
     `out` is another place. `data` saves loading the data set for the pictures of a run again; where it
     cannot be loaded, the page says so.
     """
     path = Path(path)
+    if _is_survey(path):
+        target = _target(out, (path if path.is_dir() else path.parent) / "shadow.html")
+        write_text(target, page_of(path))
+        return target
     if _is_sweep(path):
         folder = path if path.is_dir() else path.parent
         target = _target(out, folder / "claims.html")
@@ -77,6 +86,13 @@ def _is_sweep(path: Path) -> bool:
     if path.is_file():
         return path.name == CLAIMS
     return (path / CLAIMS).is_file() and not (path / AUDIT).is_file() and not is_results(path)
+
+
+def _is_survey(path: Path) -> bool:
+    if path.is_file():
+        return path.name == SURVEY
+    others = (path / CLAIMS).is_file() or (path / AUDIT).is_file() or is_results(path)
+    return (path / SURVEY).is_file() and not others
 
 
 def _target(out: Path | None, usual: Path) -> Path:

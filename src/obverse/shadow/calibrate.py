@@ -101,7 +101,8 @@ def _calibrate_layer(layer: Layer, h: Tensor, generation: Generation) -> LayerCa
     theory = generation.theory_scale(layer)
     if _needs_channels(layer):
         few = [response, offset, h]
-    scale = exp(_minimize(lambda a: error_at(exp(a), *few), log(theory / 100), log(theory * 100)))
+    middle = log(theory) if theory > 0 else 0.0  # 0: weights too large for their squares
+    scale = exp(_minimize(lambda a: error_at(exp(a), *few), middle - log(100), middle + log(100)))
     uniform: tuple[float | None, float | None, float | None] = (None, None, None)
     if layer.activation is not None:
         threshold, at, _ = _best_uniform(few[0], few[2], activate, theory)
@@ -168,8 +169,12 @@ def calibrate_level(infer: Callable[[Tensor], Tensor], x: Tensor, h: Tensor) -> 
     def error_at(level: float) -> float:
         return relative_error(infer(exp(level) * x), h)
 
-    best = exp(_minimize(error_at, log(1 / 4), log(256), points=11))
-    return best if error_at(log(best)) < error_at(0.0) else 1.0
+    low, high = log(1 / 4), log(256)
+    best = _minimize(error_at, low, high, points=11)
+    while best > high - 0.1 and high < log(1e12):  # a deep net: look further up
+        low, high = high - 1, high + log(256)
+        best = _minimize(error_at, low, high, points=8)
+    return exp(best) if error_at(best) < error_at(0.0) else 1.0
 
 
 def _minimize(function: Callable[[float], float], low: float, high: float, points: int = 41) -> float:

@@ -45,6 +45,7 @@ class Generation:
 
     def __post_init__(self) -> None:
         self._shapes = self.graph.shapes(self.input_shape)
+        self._energies: dict[str, float] = {}  # of the weights as they are during this one way down
         self._fused = {
             norm.index: layer for layer in self.graph.layers.values() if layer.is_map for norm in layer.norms
         }
@@ -134,6 +135,11 @@ class Generation:
 
     def energy(self, layer: Layer) -> float:
         """Mean squared norm of the rows of a layer's map with its norms folded in."""
+        if layer.name not in self._energies:
+            self._energies[layer.name] = self._energy(layer)
+        return self._energies[layer.name]
+
+    def _energy(self, layer: Layer) -> float:
         stage = layer.stage
         assert isinstance(stage.rule, Rule)
         assert stage.rule.energy is not None

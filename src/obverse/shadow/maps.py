@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
 from .reversal import Rule, Shape, register_all, register_rule
@@ -63,12 +65,19 @@ class ConvCall(MapCall):
 
 
 def weight_of(module: Any) -> Tensor:
-    """The weight that the next forward pass would use, also under weight norm."""
+    """The weight that the next forward pass in evaluation mode would use.
+
+    The old forms of weight norm, spectral norm and pruning fill it in at each pass; until then it is stale.
+    """
+    weight: Tensor | None = None
     for hook in module._forward_pre_hooks.values():
-        if isinstance(hook, WeightNorm) and hook.name == "weight":  # the old form fills it in at each pass
-            weight: Tensor = hook.compute_weight(module)
-            return weight.detach()
-    weight = module.weight
+        if isinstance(hook, WeightNorm) and hook.name == "weight":
+            weight = hook.compute_weight(module)
+        elif isinstance(hook, SpectralNorm) and hook.name == "weight":
+            weight = hook.compute_weight(module, do_power_iteration=False)
+        elif isinstance(hook, BasePruningMethod) and hook._tensor_name == "weight":
+            weight = hook.apply_mask(module)
+    weight = module.weight if weight is None else weight
     return weight.detach()
 
 
@@ -152,7 +161,8 @@ def conv_energy(module: Any, input_shape: Shape) -> Tensor:
         positions *= len(first)
     if module.padding_mode == "zeros":  # every tap has a pixel of its own: only k = l counts
         shares = _outer([count.diagonal() for count in counts])
-        return (weight.square().sum(1) * (shares / positions)).flatten(1).sum(1)
+        norms: Tensor = torch.linalg.vector_norm(weight, dim=1)  # no temporary of the weight's size
+        return (norms.square() * (shares / positions)).flatten(1).sum(1)
     flat = weight.flatten(2)
     gram = torch.einsum("oik,oil->okl", flat, flat)
     for depth, count in enumerate(counts):

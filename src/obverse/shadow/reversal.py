@@ -64,13 +64,7 @@ def reverse_linear(
     `weight` is shaped as in nn.Linear (out × in, the transpose of the paper's W); `scale` is α, `keep`
     is ρ. With `relu=False` the input may be negative (the layer below has no ReLU).
     """
-    return finish_reverse(h @ weight, scale=scale, keep=keep, relu=relu, generator=generator)
-
-
-def finish_reverse(
-    x: Tensor, *, scale: float | Tensor, keep: float, relu: bool, generator: torch.Generator | None
-) -> Tensor:
-    """The part of eq. 1 after the adjoint: scale, ReLU, mask. Works in place on `x`."""
+    x = h @ weight
     if not (isinstance(scale, (int, float)) and scale == 1.0):
         x = x.mul_(scale)
     if relu:

@@ -75,7 +75,7 @@ class Shadow:
         return f"Shadow of {type(self.net).__name__} with layers {', '.join(self.layers)}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the trace, which is made again from the net: copies and pickles are small and work."""
+        """Everything but the trace, which is made again from the net, so that copies and pickles work."""
         kept = {name: value for name, value in vars(self).items() if name not in ("graph", "_statistics")}
         return kept | {"reference": self._statistics.reference}
 

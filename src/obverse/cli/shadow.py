@@ -1,0 +1,186 @@
+"""`obverse shadow`: how far up can a net still draw its input? Any net, or the net of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import BadInput
+from ..files import explained
+from .progress import layer_progress
+from .shadow_subject import check_runs, open_net, parse_scaling
+from .subjects import select
+
+CALIBRATION = 200  # training inputs, at most
+FEWEST = 2
+
+
+def shadow(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="module:factory, e.g. mynets:resnet: imported from the working directory or from what is "
+            "installed, and called; [bold]this runs your code[/bold]. Or the directory of a run.",
+        ),
+    ],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="digits, mnist, fashion-mnist, cifar10, cifar100, a folder of images, an .npz "
+            "\\[for a run: its own].",
+        ),
+    ] = None,
+    data_root: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Folder that holds the data sets \\[OBVERSE_DATA, else the user's cache]."
+        ),
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.safetensors", help="Weights of the net, all of them and no others \\[random ones]."
+        ),
+    ] = None,
+    arg: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Keyword argument of the factory: a number, true, false, numbers between commas, or text; "
+            "repeat for more.",
+        ),
+    ] = None,
+    normalize: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="MEAN STD",
+            help="Give the net (pixel − MEAN) / STD, pixels from 0 to 1: one number each, or one a channel "
+            "between commas.",
+        ),
+    ] = None,
+    layers: Annotated[
+        str | None,
+        typer.Option(metavar="PATTERN", help="Only layers of such names, e.g. 'stage2.*' \\[all]."),
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(metavar="N", show_default=False, help="Test inputs to measure on \\[200].")
+    ] = 200,
+    keep: Annotated[
+        float,
+        typer.Option(
+            metavar="P", show_default=False, help="Share of entries kept at each generated layer \\[1]."
+        ),
+    ] = 1.0,
+    refine: Annotated[
+        int,
+        typer.Option(
+            metavar="K",
+            show_default=False,
+            help="Gradient steps on the distance to h, from the shadow \\[0].",
+        ),
+    ] = 0,
+    smooth: Annotated[bool, typer.Option("--smooth", help="3×3 mean smoothing of the shadows.")] = False,
+    match_norm: Annotated[
+        bool, typer.Option("--match-norm", help="Give each shadow its input's norm, one number more than h.")
+    ] = False,
+    switches: Annotated[
+        bool,
+        typer.Option(
+            "--switches",
+            help="Borrow the positions of the maxima in max pooling from the inputs; the shadows are then no "
+            "functions of h alone.",
+        ),
+    ] = False,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate/--no-calibrate",
+            show_default=False,
+            help="Scale of each layer chosen on training inputs, or the theory's \\[chosen].",
+        ),
+    ] = True,
+    seed: Annotated[
+        int, typer.Option(metavar="N", show_default=False, help="Seed of everything random \\[0].")
+    ] = 0,
+    pictures: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            show_default=False,
+            help="Layers in the pictures, evenly chosen if there are more \\[12].",
+        ),
+    ] = 12,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write shadow.json, shadow.html and images/ there \\[nothing]."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+) -> None:
+    """How far up can a net still draw its input? The shadows of every layer, measured and shown.
+
+    Each beside the control: the same net with the entries of each of its weights shuffled.
+
+    Example: obverse shadow mynets:resnet --weights resnet.safetensors --data mnist --out shadows/resnet
+    """
+    import torch
+
+    from ..report.shadow_strips import MOST_ROWS, write_pictures
+    from ..shadow.survey import Surveyor, survey
+    from ..shadow.surveyed import NAME, survey_text, write_survey
+    from .shadow_table import print_survey
+
+    if samples < FEWEST:
+        raise BadInput(f"--samples ≥ {FEWEST}", got=samples, do="200 is the default")
+    if not 0 <= seed < 2**63:
+        raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use another")
+    if not 1 <= pictures <= MOST_ROWS:
+        raise BadInput(f"--pictures from 1 to {MOST_ROWS}", got=pictures, do="12 is the default")
+    name, net, found = open_net(model, data, data_root, weights, arg or [], seed)
+    scaling = parse_scaling(normalize, found.input_shape)
+    order = torch.randperm(len(found.test_y), generator=torch.Generator().manual_seed(seed))[:samples]
+    x, y = scaling.apply(found.test_x[order]), found.test_y[order]
+    check_runs(net, x[:2], name)
+    if out is not None:
+        with explained(out):
+            out.mkdir(parents=True, exist_ok=True)
+    with layer_progress(name) as on_layer:
+        if on_layer:
+            on_layer(0, 1, "calibration")
+        tool = Surveyor(
+            net,
+            scaling.apply(found.train_x[:CALIBRATION]),
+            keep=keep,
+            refine=refine,
+            smooth=smooth,
+            match_norm=match_norm,
+            switches=switches,
+            calibrate=calibrate,
+            seed=seed,
+        )
+        wanted = select(list(tool.own.layers), layers)
+        names = [one for one in tool.own.layers if one in wanted]
+        result = survey(
+            tool,
+            x,
+            y,
+            layers=names,
+            model=name,
+            weights="" if weights is None else weights.name,
+            random_weights=weights is None and not Path(model).is_dir(),
+            data=found.name,
+            on_layer=on_layer,
+        )
+    if as_json:
+        typer.echo(survey_text(result), nl=False)
+    else:
+        print_survey(result)
+    if out is not None:
+        from ..report import build
+
+        write_pictures(out, tool, x, y, names, classes=found.classes, restore=scaling.undo, most=pictures)
+        write_survey(result, out / NAME)
+        typer.echo(f"page: {build(out / NAME)}", err=as_json)
