@@ -13,7 +13,7 @@ def report(
         Path,
         typer.Argument(
             metavar="RUN",
-            help="Directory of a run, comparison, audit, sweep or survey, or the JSON of one of the last three.",
+            help="Directory of a run, comparison, audit, sweep or survey, or the JSON of such a one.",
         ),
     ],
     out: Annotated[

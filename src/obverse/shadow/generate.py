@@ -63,9 +63,7 @@ class Generation:
                     estimate = replace(estimate, value=stage.module(estimate.value))
                 for source, contribution in self._reverse(stage, estimate):
                     pending.setdefault(source, []).append(contribution)
-        x = self.at_input(join(pending[0], alone=True).value)
-        shared = x.untyped_storage().data_ptr() == h.untyped_storage().data_ptr()
-        return x.clone() if shared else x  # h belongs to the caller
+        return self.at_input(join(pending[0], alone=True).value)
 
     def _reverse(self, stage: Stage, estimate: Estimate) -> list[tuple[int, Estimate]]:
         value, energy, share = estimate.value, estimate.energy, estimate.share
@@ -89,7 +87,8 @@ class Generation:
         if isinstance(stage.rule, Norm) or isinstance(stage.module, st.Gate | st.Factor):
             gain = self._factor(stage, value)
             size = float(gain.square().mean())
-            return [(below, Estimate(value * (gain / size if size > 0 else 1.0), energy * size, share))]
+            value = self._unbroadcast(value * (gain / size if size > 0 else 1.0), below)
+            return [(below, Estimate(value, energy * size, share))]
         return [(below, self._pass(stage, estimate))]
 
     def _pass(self, stage: Stage, estimate: Estimate) -> Estimate:
