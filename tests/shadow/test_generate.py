@@ -399,7 +399,7 @@ class Broadcast(nn.Module):
 
     def forward(self, x):
         value = self.up(x).mean((2, 3), keepdim=True)
-        wide = torch.sigmoid(x) if self.gate else torch.ones(4, 4, dtype=x.dtype)
+        wide = torch.sigmoid(x) if self.gate else torch.ones(4, 4, dtype=torch.float64)
         return self.head((value * wide).flatten(1))
 
 
