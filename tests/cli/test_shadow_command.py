@@ -52,7 +52,7 @@ class Odd(nn.Module):
         self.layer = nn.Linear(16, 3)
 
     def forward(self, x):
-        return self.layer(x.flatten(1)).sort(1).values
+        return self.layer(x.flatten(1).sort(1).values)
 """
 PLACE = iter(range(1000))
 

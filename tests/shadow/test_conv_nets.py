@@ -338,12 +338,24 @@ def test_levels_mend_what_single_scales_shrink(trained):
     _, net, data = trained
     x = data.test_x[:200]
     shadow = Shadow(net)
-    found = shadow.calibrate(data.train_x[:200])
     top = shadow.default_layer
+    assert shadow.level(top) == 1
+    shadow.calibrate(data.train_x[:200])
     with_level = recovery(shadow, x, layers=[top]).errors[top]
-    assert found.levels[top] > 1
-    shadow.levels = {}
-    assert with_level < recovery(shadow, x, layers=[top]).errors[top]
+    level = shadow.level(top)
+    assert level > 1
+    shadow.scale = shadow.scale  # levels belong to what calibrate found
+    assert shadow.level(top) == 1
+    without = recovery(shadow, x, layers=[top]).errors[top]
+    assert with_level < without
+    # the level is the best of a grid around it, on the inputs it was found on
+    rows = data.train_x[:32]
+    h = shadow.infer(rows, top).detach()
+    twin = shadow.sample(h, top, input_shape=data.input_shape)
+    errors = [
+        relative_error(shadow.infer(level * factor * twin, top).detach(), h) for factor in (0.8, 1.0, 1.25)
+    ]
+    assert min(errors) == errors[1]
 
 
 def test_input_shape_is_asked_for_and_fully_convolutional_nets_take_any():

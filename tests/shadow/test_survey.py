@@ -174,10 +174,13 @@ def test_what_is_dropped_differs_from_batch_to_batch(net: nn.Module) -> None:
 def test_calibration_can_be_on_other_inputs_or_left_out(net: nn.Module, x: Tensor) -> None:
     other = 3 * torch.rand(30, 1, 4, 4, generator=torch.Generator().manual_seed(9)) ** 4
     found = survey(Surveyor(net, other), x)
-    calibration = Shadow(net, input_shape=(1, 4, 4)).calibrate(other)
+    shadow = Shadow(net, input_shape=(1, 4, 4))
+    calibration = shadow.calibrate(other)
     scales = {one.layer: one.scale for one in calibration.layers}
     assert {one.name: one.scale for one in found.layers} == scales
-    assert {one.name: one.level for one in found.layers} == {"h1": None, **calibration.levels}
+    assert {one.name: one.level for one in found.layers} == {
+        name: shadow.level(name) for name in shadow.layers
+    }
     assert scales != {one.name: one.scale for one in survey(net, x).layers}
     plain = survey(net, x, calibrate=False)
     assert (plain.calibrated, found.calibrated) == (False, True)

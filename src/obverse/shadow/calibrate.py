@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from math import exp, log
 from typing import Any
 
@@ -40,17 +40,15 @@ class Calibration:
     """The result of Shadow.calibrate: one entry a layer with weights, and what is done at the input.
 
     `signed`: inputs may be negative, and nothing is cut off; `floor`: they have a least value, one a channel;
-    neither: a ReLU. `levels`: by how much x̃ from each layer, joins included, must be multiplied beyond the
-    scales of the single layers, which shrink what they cannot recover.
+    neither: a ReLU.
     """
 
     layers: tuple[LayerCalibration, ...]
     signed: bool = False
     floor: tuple[float, ...] | None = None
-    levels: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"levels": dict(self.levels)}
+        return asdict(self)
 
     def __str__(self) -> str:
         width = max(10, *(len(one.layer) for one in self.layers))
@@ -169,11 +167,11 @@ def calibrate_level(infer: Callable[[Tensor], Tensor], x: Tensor, h: Tensor) -> 
     def error_at(level: float) -> float:
         return relative_error(infer(exp(level) * x), h)
 
-    low, high = log(1 / 4), log(256)
-    best = _minimize(error_at, low, high, points=11)
-    while best > high - 0.1 and high < log(1e12):  # a deep net: look further up
-        low, high = high - 1, high + log(256)
-        best = _minimize(error_at, low, high, points=8)
+    best, reach = 0.0, log(64)
+    for _ in range(4):  # a deep net can need a level far from 1: go on where the best lies at the edge
+        middle, best = best, _minimize(error_at, best - reach, best + reach, points=13)
+        if abs(best - middle) < reach - 0.1:
+            break
     return exp(best) if error_at(best) < error_at(0.0) else 1.0
 
 

@@ -198,6 +198,8 @@ class Generation:
         if isinstance(stage.module, st.Concatenate):
             dimension = stage.module.dimension % x.dim()
             sizes = [self._shapes[self.graph.stages[source].node][dimension - 1] for source in stage.inputs]
+            if sum(sizes) != x.shape[dimension]:  # a part of it: which one is not known here
+                return x.relu() if self.slope(index) == 0 else x
             parts = zip(stage.inputs, x.split(sizes, dimension), strict=True)
             return torch.cat([self.rectify(source, part) for source, part in parts], dimension)
         if stage.is_map or isinstance(stage.rule, Norm) or isinstance(stage.module, st.Add):

@@ -17,6 +17,7 @@ from torch import Tensor, fx, nn
 
 from ..errors import BadInput
 from .reversal import Activation, AnyRule, Rule, Shape
+from .structure import KNOWN
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,11 @@ class Stage:
     @property
     def is_map(self) -> bool:
         return isinstance(self.rule, Rule) and self.rule.energy is not None
+
+    @property
+    def known(self) -> bool:
+        """Whether it can be run backwards."""
+        return self.rule is not None or isinstance(self.module, KNOWN)
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,7 @@ class Graph:
             stages = {stage.node: stage for stage in self.stages}
 
             def note(node: fx.Node, value: Any) -> None:
-                if node in stages:
+                if node in stages and (stages[node].known or isinstance(value, Tensor)):
                     found[node] = self._one_shape(stages[node], value)
 
             self.run(x, None, note)
@@ -139,19 +145,19 @@ class Graph:
 
     def infer_with_gradient(self, x: Tensor, nodes: set[fx.Node]) -> dict[fx.Node, Tensor]:
         found: dict[fx.Node, Tensor] = {}
-        last = max(nodes, key=self.nodes.index)
 
         def keep(node: fx.Node, value: Any) -> None:
             if node in nodes:
                 found[node] = value
 
-        self.run(x, last, keep)
+        self.run(x, nodes, keep)
         return found
 
-    def run(self, x: Tensor, last: fx.Node | None, see: Callable[[fx.Node, Any], None]) -> None:
-        """Run the net in evaluation mode up to a node, showing each value; nothing is changed in place."""
+    def run(self, x: Tensor, wanted: set[fx.Node] | None, see: Callable[[fx.Node, Any], None]) -> None:
+        """Run what some nodes need (None: everything) in evaluation mode, showing each value; nothing is
+        changed in place."""
         with evaluation(self.net):
-            interpret(self.net, self.nodes, x, last, see)
+            interpret(self.net, self.nodes, x, wanted, see)
 
 
 def describe(stage: Stage) -> str:
@@ -188,11 +194,11 @@ def interpret(
     net: nn.Module,
     nodes: tuple[fx.Node, ...],
     x: Tensor,
-    last: fx.Node | None,
+    wanted: set[fx.Node] | None,
     see: Callable[[fx.Node, Any], None],
 ) -> None:
-    """Run the nodes of a trace in order, up to `last` (None: all); values are let go after their last use."""
-    needed = set(nodes) if last is None else _ancestors(last)
+    """Run in order those nodes of a trace that some need; values are let go after their last use."""
+    needed = set(nodes) if wanted is None else _with_ancestors(wanted)
     uses = {node: sum(user in needed for user in node.users) for node in needed}
     values: dict[fx.Node, Any] = {}
     given = False
@@ -213,12 +219,10 @@ def interpret(
             uses[source] -= 1
             if uses[source] == 0:
                 del values[source]
-        if node is last:
-            return
 
 
-def _ancestors(last: fx.Node) -> set[fx.Node]:
-    found, open_nodes = {last}, [last]
+def _with_ancestors(nodes: set[fx.Node]) -> set[fx.Node]:
+    found, open_nodes = set(nodes), list(nodes)
     while open_nodes:
         for source in open_nodes.pop().all_input_nodes:
             if source not in found:

@@ -223,7 +223,7 @@ class ShadowLoss(nn.Module):
                 seen["logits"] = value
 
         (result,) = nodes[-1].all_input_nodes
-        interpret(net, nodes, x, result, see)
+        interpret(net, nodes, x, {result}, see)
         if "h" not in seen:
             raise BadInput(
                 f"a net that computes {name!r} in training as in evaluation",

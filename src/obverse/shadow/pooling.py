@@ -100,7 +100,7 @@ register_all(ADAPTIVE_MAX_POOLS, Rule(reverse=reverse_adaptive_max, exact=True))
 _LINEAR = (
     nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d,
     nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d,
-    nn.Upsample, nn.ZeroPad1d, nn.ZeroPad2d, nn.ZeroPad3d,
+    nn.Upsample, nn.ConstantPad1d, nn.ConstantPad2d, nn.ConstantPad3d,  # zero padding is one of these
     nn.ReflectionPad1d, nn.ReflectionPad2d, nn.ReflectionPad3d, nn.ReplicationPad1d, nn.ReplicationPad2d,
     nn.ReplicationPad3d, nn.CircularPad1d, nn.CircularPad2d, nn.CircularPad3d,
 )  # fmt: skip

@@ -28,7 +28,7 @@ from .trace import trace
 
 Scale = Literal["theory"] | float | Mapping[str, float]
 Keep = float | Mapping[str, float]
-LEVEL_ROWS = 64  # inputs on which the level of each layer is found: it is one number, and needs 20 passes
+LEVEL_ROWS = 32  # inputs on which the level of a layer is found: it is one number, and takes 20 passes
 
 
 class Shadow:
@@ -68,8 +68,18 @@ class Shadow:
         self.floor = None if floor is None else torch.as_tensor(floor, dtype=torch.float64)
         self._input_is_given = signed is not None or floor is not None
         self._statistics = Statistics(self.graph)
-        self.levels: dict[str, float] = {}
-        self.scale = self._check_scale(scale)
+        self.scale = scale
+
+    @property
+    def scale(self) -> Scale:
+        return self._scale
+
+    @scale.setter
+    def scale(self, scale: Scale) -> None:
+        """Also forgets the levels that `calibrate` found for other scales."""
+        self._scale = self._check_scale(scale)
+        self._levels: dict[str, float] = {}
+        self._level_inputs: Tensor | None = None
 
     def __repr__(self) -> str:
         return f"Shadow of {type(self.net).__name__} with layers {', '.join(self.layers)}"
@@ -89,7 +99,8 @@ class Shadow:
         """A Shadow of another net of the same form, set up as this one is."""
         other = Shadow(net, input_shape=self.input_shape, scale=self.scale)
         other.signed, other.floor, other._input_is_given = self.signed, self.floor, self._input_is_given
-        other._statistics.reference, other.levels = self._statistics.reference, dict(self.levels)
+        other._statistics.reference = self._statistics.reference
+        other._levels, other._level_inputs = dict(self._levels), self._level_inputs
         return other
 
     @property
@@ -161,7 +172,7 @@ class Shadow:
     ) -> Tensor:
         _check_hidden(h, top, self.graph.shapes(input_shape)[top.output.node])
         generation = self._generation(input_shape, self.check_keep(keep), generator, scaled, switches)
-        level = self.levels.get(top.name, 1.0)
+        level = self.level(top.name) if scaled else 1.0
         return generation.down(top, h if level == 1.0 else h * level)
 
     def _refined(self, x: Tensor, h: Tensor, top: Layer, steps: int) -> Tensor:
@@ -240,8 +251,7 @@ class Shadow:
         """Choose each layer's scale so that inference of the shadow gives h back; keeps and returns it.
 
         Map by map on the h that x gives, at keep = 1. Also reports the best *uniform* threshold, the
-        one number that the theory puts in place of the net's offsets (Theorem 2.3). Then, for each layer,
-        the level of the whole way down from it. Where x has negative
+        one number that the theory puts in place of the net's offsets (Theorem 2.3). Where x has negative
         values and neither `signed` nor `floor` was given, chooses between them: a floor where each channel
         has a least value that comes up again and again (normalised pixels), else signed. Norms and gates
         that need statistics get them from x from now on.
@@ -258,25 +268,31 @@ class Shadow:
             calibrate_layer(self.layer(name), h, generation) for name, h in self.hidden(x, self.maps).items()
         ]
         self.scale = {result.layer: result.scale for result in results}
-        self.levels = self._find_levels(x[:LEVEL_ROWS])
+        self._level_inputs = x[:LEVEL_ROWS].detach().clone()
         floors = None if self.floor is None else tuple(self.floor.flatten().tolist())
-        return Calibration(tuple(results), self.signed, floors, self.levels)
+        return Calibration(tuple(results), self.signed, floors)
 
     @torch.no_grad()
     def _value(self, node: fx.Node, x: Tensor) -> Tensor:
         return self.graph.infer(x, {node})[node]
 
-    def _find_levels(self, x: Tensor) -> dict[str, float]:
-        """The level of each layer that is generated from in more than one step."""
-        self.levels = {}
-        levels = {}
-        for name, h in self.hidden(x).items():
-            top = self.layer(name)
-            node = top.output.node
-            if self.graph.stages[top.stage.inputs[0]].index != 0:
-                shadow = self._sample(h, top, 1.0, None, tuple(x.shape[1:]))
-                levels[name] = calibrate_level(partial(self._value, node), shadow, h)
-        return levels
+    def level(self, layer: str | None = None) -> float:
+        """The factor for the whole way down from a layer: 1 before `calibrate`, then found at first use.
+
+        The best scales of single layers shrink what they cannot recover, and shrunk things add up.
+        """
+        top = self.layer(layer)
+        below = self.graph.below(top.stage)
+        one_step = top.is_map and not any(self.graph.stages[index].is_map for index in below)
+        if self._level_inputs is None or one_step:
+            return 1.0
+        if top.name not in self._levels:
+            x = self._level_inputs
+            h = self._value(top.output.node, x)
+            self._levels[top.name] = 1.0
+            shadow = self._sample(h, top, 1.0, None, tuple(x.shape[1:]))
+            self._levels[top.name] = calibrate_level(partial(self._value, top.output.node), shadow, h)
+        return self._levels[top.name]
 
     def _generation(
         self,

@@ -325,7 +325,7 @@ class Builder:
         for stage in self._live():
             if stage.index > top:
                 break
-            if stage.rule is None and not isinstance(stage.module, st.KNOWN):
+            if not stage.known:
                 raise _unknown(stage)
 
 

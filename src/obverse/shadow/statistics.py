@@ -57,8 +57,7 @@ class Statistics:
                 if source is node:
                     found[index] = _affine(wanted[index], value)
 
-        last = max(sources.values(), key=self.graph.nodes.index)
-        self.graph.run(self._inputs(input_shape), last, see)
+        self.graph.run(self._inputs(input_shape), set(sources.values()), see)
         return found
 
     def _inputs(self, input_shape: Shape) -> Tensor:

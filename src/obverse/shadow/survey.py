@@ -119,7 +119,7 @@ class Surveyor:
         self.shuffled.calibrate(x)
         if not calibrate:  # then what stands at the input, and statistics of norms, are all that is used
             for shadow in (self.own, self.shuffled):
-                shadow.scale, shadow.levels = "theory", {}
+                shadow.scale = "theory"
         self.seconds = time.perf_counter() - began
 
     def shadows(self, shadow: Shadow, x: Tensor, h: Tensor, layer: str, place: int = 0) -> Tensor:
@@ -178,7 +178,7 @@ class Surveyor:
                 shapes[name],
                 maps[name].scale if name in maps else None,
                 maps[name].theory_scale if name in maps else None,
-                self.calibration.levels.get(name),
+                self.own.level(name) if self.calibrated else None,
                 *(tally.reading() for tally in tallies[name]),
             )
             for name in names

@@ -25,7 +25,7 @@ def infer_with_switches(graph: Graph, x: Tensor, top: Layer) -> tuple[Tensor, di
         if node is top.output.node:
             h.append(value)
 
-    graph.run(x, top.output.node, see)
+    graph.run(x, {top.output.node}, see)
     return h[0], positions
 
 
