@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from obverse.data import load
 from obverse.errors import BadInput
 from obverse.nets import ResidualBlock, small_cnn, small_resnet
-from obverse.shadow import Shadow, recovery
+from obverse.shadow import Level, Shadow, recovery
 from obverse.shadow.controls import Shuffled
 from obverse.shadow.recovery import relative_error
 
@@ -339,23 +339,26 @@ def test_levels_mend_what_single_scales_shrink(trained):
     x = data.test_x[:200]
     shadow = Shadow(net)
     top = shadow.default_layer
-    assert shadow.level(top) == 1
+    assert shadow.level(top) == Level(1.0, centred=False)
     shadow.calibrate(data.train_x[:200])
     with_level = recovery(shadow, x, layers=[top]).errors[top]
     level = shadow.level(top)
-    assert level > 1
+    assert level.factor > 1
     shadow.scale = shadow.scale  # levels belong to what calibrate found
-    assert shadow.level(top) == 1
+    assert shadow.level(top) == Level()
     without = recovery(shadow, x, layers=[top]).errors[top]
     assert with_level < without
     # the level is the best of a grid around it, on the inputs it was found on
     rows = data.train_x[:32]
     h = shadow.infer(rows, top).detach()
-    twin = shadow.sample(h, top, input_shape=data.input_shape)
-    errors = [
-        relative_error(shadow.infer(level * factor * twin, top).detach(), h) for factor in (0.8, 1.0, 1.25)
-    ]
-    assert min(errors) == errors[1]
+    shadow.signed = True  # what comes down, as it is
+    down = shadow.sample(h, top, input_shape=data.input_shape)
+    errors = {}
+    for centred in (False, True):
+        for factor in (0.8, 1.0, 1.25):
+            twin = (level.factor * factor * down + centred * data.train_x[:200].mean()).clamp(min=0)
+            errors[centred, factor] = relative_error(shadow.infer(twin, top).detach(), h)
+    assert min(errors, key=errors.get) == (level.centred, 1.0)
 
 
 def test_input_shape_is_asked_for_and_fully_convolutional_nets_take_any():

@@ -133,7 +133,10 @@ def test_calibration_of_a_large_random_net_recovers_its_own_hidden_layer():
     x = Shadow(net).sample(h)
     shadow = Shadow(net)
     found = shadow.calibrate(x).layers[0]
-    assert recovery(shadow, x).errors["0"] == pytest.approx(found.error, rel=1e-5)  # float32
+    alone = Shadow(net, scale={"0": found.scale})
+    assert recovery(alone, x).errors["0"] == pytest.approx(found.error, rel=1e-5)  # float32
+    # the level adds what the mean of x can give; it is found on 32 of the inputs, so that it may miss by a little
+    assert recovery(shadow, x).errors["0"] < 1.05 * found.error
     assert found.error < 10 * k / n
     assert found.threshold_error is not None
     assert found.threshold_error < 10 * k / n

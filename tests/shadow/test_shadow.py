@@ -259,8 +259,11 @@ def test_calibrate_keeps_the_scales_it_finds():
     assert [one.layer for one in result.layers] == ["h1", "h2", "h3"]
     assert shadow.scale == {one.layer: one.scale for one in result.layers}
     # h1 is generated in one step, so recovery there is exactly what was minimized
+    alone = Shadow(shadow.net, scale=shadow.scale)
+    assert recovery(alone, x).errors["h1"] == pytest.approx(result.layers[0].error, rel=1e-9)
+    # the level is found on 32 of the 40 inputs, and can miss by a little
     after = recovery(shadow, x).errors["h1"]
-    assert after == pytest.approx(result.layers[0].error, rel=1e-9)
+    assert after < 1.05 * result.layers[0].error
     assert before == pytest.approx(result.layers[0].theory_error, rel=1e-9)
     assert after < before
 

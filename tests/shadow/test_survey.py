@@ -179,7 +179,7 @@ def test_calibration_can_be_on_other_inputs_or_left_out(net: nn.Module, x: Tenso
     scales = {one.layer: one.scale for one in calibration.layers}
     assert {one.name: one.scale for one in found.layers} == scales
     assert {one.name: one.level for one in found.layers} == {
-        name: shadow.level(name) for name in shadow.layers
+        name: shadow.level(name).factor for name in shadow.layers
     }
     assert scales != {one.name: one.scale for one in survey(net, x).layers}
     plain = survey(net, x, calibrate=False)

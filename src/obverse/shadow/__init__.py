@@ -6,7 +6,7 @@ the training loss and its controls.
 """
 
 from .adjust import match_norm, smooth
-from .calibrate import Calibration, LayerCalibration
+from .calibrate import Calibration, LayerCalibration, Level
 from .distribution import ShadowLayer
 from .graph import Graph, Layer, Stage
 from .loss import ShadowLoss
@@ -21,6 +21,7 @@ __all__ = [
     "Graph",
     "Layer",
     "LayerCalibration",
+    "Level",
     "Norm",
     "Recovery",
     "Rule",

@@ -160,19 +160,46 @@ def _best_uniform(
     return scale * cut, scale, error
 
 
+@dataclass(frozen=True)
+class Level:
+    """What the whole way down from a layer ends with: x̃ is `factor` times what comes down, plus the mean of
+    each channel of the calibration data where `centred`."""
+
+    factor: float = 1.0
+    centred: bool = False
+
+
 @torch.no_grad()
-def calibrate_level(infer: Callable[[Tensor], Tensor], x: Tensor, h: Tensor) -> float:
-    """The factor c at which infer(c·x) is closest to h: the level of a whole way down. 1 if nothing helps."""
+def calibrate_level(
+    infer: Callable[[Tensor], Tensor],
+    down: Tensor,
+    h: Tensor,
+    finish: Callable[[Tensor], Tensor],
+    mean: Tensor,
+) -> Level:
+    """The level at which infer(x̃) is closest to h, around 0 or around the mean, whichever is better."""
 
-    def error_at(level: float) -> float:
-        return relative_error(infer(exp(level) * x), h)
+    def best_around(around: Tensor) -> tuple[float, float]:
+        def error_at(level: float) -> float:
+            return relative_error(infer(finish(around + exp(level) * down)), h)
 
-    best, reach = 0.0, log(64)
-    for _ in range(4):  # a deep net can need a level far from 1: go on where the best lies at the edge
-        middle, best = best, _minimize(error_at, best - reach, best + reach, points=13)
-        if abs(best - middle) < reach - 0.1:
-            break
-    return exp(best) if error_at(best) < error_at(0.0) else 1.0
+        best, reach = 0.0, log(64)
+        for _ in range(4):  # a deep net can need a level far from 1: go on where the best lies at the edge
+            middle, best = best, _minimize(error_at, best - reach, best + reach, points=13)
+            if abs(best - middle) < reach - 0.1:
+                break
+        return error_at(best), exp(best)
+
+    error, factor = best_around(torch.zeros_like(mean))
+    centred_error, centred_factor = best_around(mean)
+    return Level(centred_factor, True) if centred_error < error else Level(factor, False)
+
+
+def channel_means(x: Tensor) -> Tensor:
+    """The mean of each channel of images, of everything where there are none; shaped to add to x."""
+    if x.dim() < 3:
+        return x.mean()
+    return x.transpose(0, 1).flatten(1).mean(1).reshape(-1, *[1] * (x.dim() - 2))
 
 
 def _minimize(function: Callable[[float], float], low: float, high: float, points: int = 41) -> float:

@@ -45,14 +45,16 @@ class Generation:
 
     def __post_init__(self) -> None:
         self._shapes = self.graph.shapes(self.input_shape)
-        self._energies: dict[str, float] = {}  # of the weights as they are during this one way down
+        # Of the weights as they are during this one way down.
+        self._energies: dict[str, float] = {}
+        self._gains: dict[str, Tensor | None] = {}
         self._fused = {
             norm.index: layer for layer in self.graph.layers.values() if layer.is_map for norm in layer.norms
         }
         self._maps = {layer.stage.index: layer for layer in self.graph.layers.values() if layer.is_map}
 
     def down(self, top: Layer, h: Tensor) -> Tensor:
-        """x̃ for h of a layer."""
+        """x̃ for h of a layer, before the ReLU or floor at the input."""
         pending: dict[int, list[Estimate]] = {top.output.index: [Estimate(h)]}
         with evaluation(self.graph.net):  # activations run as modules, and some draw noise in training
             for stage in reversed(self.graph.stages[1 : top.output.index + 1]):
@@ -63,7 +65,7 @@ class Generation:
                     estimate = replace(estimate, value=stage.module(estimate.value))
                 for source, contribution in self._reverse(stage, estimate):
                     pending.setdefault(source, []).append(contribution)
-        return self.at_input(join(pending[0], alone=True).value)
+        return join(pending[0], alone=True).value
 
     def _reverse(self, stage: Stage, estimate: Estimate) -> list[tuple[int, Estimate]]:
         value, energy, share = estimate.value, estimate.energy, estimate.share
@@ -125,6 +127,11 @@ class Generation:
 
     def gain(self, layer: Layer) -> Tensor | None:
         """What the norms of a layer multiply its map by."""
+        if layer.name not in self._gains:
+            self._gains[layer.name] = self._gain(layer)
+        return self._gains[layer.name]
+
+    def _gain(self, layer: Layer) -> Tensor | None:
         gain: Tensor | None = None
         for norm in layer.norms:
             if isinstance(norm.rule, Norm):

@@ -7,6 +7,7 @@ padding, several on the same pixel with the other padding modes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -144,30 +145,34 @@ def conv_energy(module: Any, input_shape: Shape) -> Tensor:
     splits into one count matrix a dimension: ‖A_c‖² = Σ_{k,l} ⟨w_ck, w_cl⟩ Π_d C_d[k_d, l_d].
     """
     weight = weight_of(module)
-    counts, positions = [], 1
-    for size, kernel, stride, dilation, (left, right) in zip(
+    spatial = weight.dim() - 2
+    settings = zip(
         input_shape[1:],
         weight.shape[2:],
-        _each(module.stride, weight.dim() - 2),
-        _each(module.dilation, weight.dim() - 2),
+        _each(module.stride, spatial),
+        _each(module.dilation, spatial),
         _pads(module),
         strict=True,
-    ):
-        source = _sources(size, left, right, module.padding_mode)
-        first = torch.arange(0, len(source) - dilation * (kernel - 1), stride)
-        taps = source[first[:, None] + dilation * torch.arange(kernel)]  # output position × tap → pixel or −1
-        same = (taps[:, :, None] == taps[:, None, :]) & (taps >= 0)[:, :, None]
-        counts.append(same.sum(0).to(weight))
-        positions *= len(first)
+    )
+    counts = [_meetings(*setting, module.padding_mode).to(weight) for setting in settings]
     if module.padding_mode == "zeros":  # every tap has a pixel of its own: only k = l counts
-        shares = _outer([count.diagonal() for count in counts])
         norms: Tensor = torch.linalg.vector_norm(weight, dim=1)  # no temporary of the weight's size
-        return (norms.square() * (shares / positions)).flatten(1).sum(1)
+        return (norms.square() * _outer([count.diagonal() for count in counts])).flatten(1).sum(1)
     flat = weight.flatten(2)
     gram = torch.einsum("oik,oil->okl", flat, flat)
     for depth, count in enumerate(counts):
         gram = gram * _spread(count, [len(each) for each in counts], depth)
-    return gram.sum((1, 2)) / positions
+    return gram.sum((1, 2))
+
+
+@lru_cache(maxsize=1024)
+def _meetings(size: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int], mode: str) -> Tensor:
+    """C_d over the number of outputs: how often two taps meet the same pixel of one dimension, tap × tap."""
+    source = _sources(size, *pads, mode)
+    first = torch.arange(0, len(source) - dilation * (kernel - 1), stride)
+    taps = source[first[:, None] + dilation * torch.arange(kernel)]  # output position × tap → pixel or −1
+    same = (taps[:, :, None] == taps[:, None, :]) & (taps >= 0)[:, :, None]
+    return same.double().mean(0)
 
 
 def _outer(vectors: list[Tensor]) -> Tensor:

@@ -1,15 +1,19 @@
 """A few steps from a shadow towards an input with exactly the wanted h: gradient on ‖h(x) − h‖². Pure.
 
-Conjugate directions (Polak–Ribière) with Polyak's step length: the least value, 0, is known, so that there is
-no step size to tune. Every row is on its own.
+Heavy ball with Polyak's step length: the least value, 0, is known, so that there is no step size to tune. A
+row whose distance rose takes shorter steps from then on, without momentum. Every row is on its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 import torch
 from torch import Tensor
+
+MOMENTUM = 0.6
+SHORTER, LONGER, LONGEST = 0.6, 1.05, 1.5  # factors of Polyak's length
 
 
 def refine_towards(
@@ -23,29 +27,25 @@ def refine_towards(
     with torch.inference_mode(False), torch.enable_grad():
         target = h.detach().clone().flatten(1)
         point = x.detach().clone()
-        direction = old = torch.zeros_like(point)
+        velocity = torch.zeros_like(point)
+        rate = torch.ones(len(x), dtype=x.dtype, device=x.device)
+        before = torch.full_like(rate, inf)
         for _ in range(steps):
             point.requires_grad_(True)
             distance = (features(point).flatten(1) - target).square().sum(1) / 2
             (gradient,) = torch.autograd.grad(distance.sum(), point)
             with torch.no_grad():
-                size = _dot(old, old)
-                turn = (_dot(gradient, gradient - old) / size.clamp(min=_TINY)).clamp(0, 1) * (size > 0)
-                direction = direction * _rows(turn, x) - gradient
-                downhill = _dot(direction, gradient) < 0
-                direction = torch.where(_rows(downhill, x), direction, -gradient)
-                slope = -_dot(direction, gradient)
-                length = distance.detach() / slope.clamp(min=_TINY) * (slope > 0)
-                point = project(point.detach() + direction * _rows(length, x))
-                old = gradient
+                distance, start = distance.detach().to(rate), point.detach()
+                rose = distance > before
+                rate = torch.where(rose, SHORTER * rate, (LONGER * rate).clamp(max=LONGEST))
+                velocity = torch.where(_rows(rose, x), torch.zeros_like(velocity), velocity)
+                # what the projection would undo is no way down
+                gradient = gradient.masked_fill(project(start - gradient) == start, 0)
+                size = gradient.flatten(1).square().sum(1)
+                length = torch.where(size > 0, rate * distance / size, torch.zeros_like(size))
+                point = project(start - _rows(length, x) * gradient + MOMENTUM * velocity)
+                velocity, before = point - start, distance
         return point.detach()
-
-
-_TINY = 1e-30
-
-
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    return (a * b).flatten(1).sum(1)
 
 
 def _rows(values: Tensor, like: Tensor) -> Tensor:

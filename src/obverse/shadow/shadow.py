@@ -16,7 +16,7 @@ from torch import Tensor, fx, nn
 
 from ..errors import BadInput
 from . import adjust
-from .calibrate import Calibration, calibrate_layer, calibrate_level, input_floor
+from .calibrate import Calibration, Level, calibrate_layer, calibrate_level, channel_means, input_floor
 from .generate import Generation
 from .graph import Graph, Layer
 from .maps import LinearCall
@@ -28,7 +28,7 @@ from .trace import trace
 
 Scale = Literal["theory"] | float | Mapping[str, float]
 Keep = float | Mapping[str, float]
-LEVEL_ROWS = 32  # inputs on which the level of a layer is found: it is one number, and takes 20 passes
+LEVEL_ROWS = 32  # inputs on which the level of a layer is found: it is one number, and takes 50 passes
 
 
 class Shadow:
@@ -78,8 +78,9 @@ class Shadow:
     def scale(self, scale: Scale) -> None:
         """Also forgets the levels that `calibrate` found for other scales."""
         self._scale = self._check_scale(scale)
-        self._levels: dict[str, float] = {}
+        self._levels: dict[str, Level] = {}
         self._level_inputs: Tensor | None = None
+        self._mean = torch.zeros(())
 
     def __repr__(self) -> str:
         return f"Shadow of {type(self.net).__name__} with layers {', '.join(self.layers)}"
@@ -100,7 +101,7 @@ class Shadow:
         other = Shadow(net, input_shape=self.input_shape, scale=self.scale)
         other.signed, other.floor, other._input_is_given = self.signed, self.floor, self._input_is_given
         other._statistics.reference = self._statistics.reference
-        other._levels, other._level_inputs = dict(self._levels), self._level_inputs
+        other._levels, other._level_inputs, other._mean = dict(self._levels), self._level_inputs, self._mean
         return other
 
     @property
@@ -172,8 +173,10 @@ class Shadow:
     ) -> Tensor:
         _check_hidden(h, top, self.graph.shapes(input_shape)[top.output.node])
         generation = self._generation(input_shape, self.check_keep(keep), generator, scaled, switches)
-        level = self.level(top.name) if scaled else 1.0
-        return generation.down(top, h if level == 1.0 else h * level)
+        x = generation.down(top, h)
+        if scaled and (level := self.level(top.name)) != Level():
+            x = level.factor * x + (self._mean.to(x) if level.centred else 0.0)
+        return self._at_input(x)
 
     def _refined(self, x: Tensor, h: Tensor, top: Layer, steps: int) -> Tensor:
         if steps < 0:
@@ -268,7 +271,7 @@ class Shadow:
             calibrate_layer(self.layer(name), h, generation) for name, h in self.hidden(x, self.maps).items()
         ]
         self.scale = {result.layer: result.scale for result in results}
-        self._level_inputs = x[:LEVEL_ROWS].detach().clone()
+        self._level_inputs, self._mean = x[:LEVEL_ROWS].detach().clone(), channel_means(x.detach())
         floors = None if self.floor is None else tuple(self.floor.flatten().tolist())
         return Calibration(tuple(results), self.signed, floors)
 
@@ -276,22 +279,22 @@ class Shadow:
     def _value(self, node: fx.Node, x: Tensor) -> Tensor:
         return self.graph.infer(x, {node})[node]
 
-    def level(self, layer: str | None = None) -> float:
-        """The factor for the whole way down from a layer: 1 before `calibrate`, then found at first use.
+    def level(self, layer: str | None = None) -> Level:
+        """What the way down from a layer ends with: nothing before `calibrate`, then found at first use.
 
-        The best scales of single layers shrink what they cannot recover, and shrunk things add up.
+        The best scales of single layers shrink what they cannot recover, and shrunk things add up; and
+        biases, which generation leaves out, are missed where the data has a mean far from 0. Hence one
+        factor, and the mean of each channel where that helps.
         """
         top = self.layer(layer)
-        below = self.graph.below(top.stage)
-        one_step = top.is_map and not any(self.graph.stages[index].is_map for index in below)
-        if self._level_inputs is None or one_step:
-            return 1.0
+        if self._level_inputs is None:
+            return Level()
         if top.name not in self._levels:
-            x = self._level_inputs
-            h = self._value(top.output.node, x)
-            self._levels[top.name] = 1.0
-            shadow = self._sample(h, top, 1.0, None, tuple(x.shape[1:]))
-            self._levels[top.name] = calibrate_level(partial(self._value, top.output.node), shadow, h)
+            x, node = self._level_inputs, top.output.node
+            h = self._value(node, x)
+            down = self._generation(tuple(x.shape[1:])).down(top, h)
+            finish = (partial(self._value, node), down, h, self._at_input, self._mean)
+            self._levels[top.name] = calibrate_level(*finish)
         return self._levels[top.name]
 
     def _generation(

@@ -178,7 +178,7 @@ class Surveyor:
                 shapes[name],
                 maps[name].scale if name in maps else None,
                 maps[name].theory_scale if name in maps else None,
-                self.own.level(name) if self.calibrated else None,
+                self.own.level(name).factor if self.calibrated else None,
                 *(tally.reading() for tally in tallies[name]),
             )
             for name in names
