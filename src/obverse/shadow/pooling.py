@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .reversal import Rule, Shape, register_all
 
@@ -46,6 +47,8 @@ def reverse_max_pool(module: Any, h: Tensor, input_shape: Shape) -> Tensor:
     kernel, stride, padding, dilation = (
         _each(getattr(module, name), dimensions) for name in ("kernel_size", "stride", "padding", "dilation")
     )
+    if kernel == stride and not any(padding) and all(step == 1 for step in dilation):
+        return _side_by_side(h, size, kernel)
     x = h.new_full((*h.shape[:-dimensions], *size), inf)
     for tap in product(*map(range, kernel)):
         pixels: list[Any] = [...]
@@ -61,6 +64,17 @@ def reverse_max_pool(module: Any, h: Tensor, input_shape: Shape) -> Tensor:
         part = x[tuple(pixels)]
         torch.minimum(part, h[tuple(windows)], out=part)
     return x.masked_fill_(x == inf, 0)
+
+
+def _side_by_side(h: Tensor, size: Sequence[int], kernel: Sequence[int]) -> Tensor:
+    """The same for windows that do not overlap: each maximum, repeated; zeros where none reaches."""
+    rest: list[int] = []
+    for dimension, (length, repeats) in enumerate(zip(size, kernel, strict=True), start=h.dim() - len(size)):
+        h = h.repeat_interleave(repeats, dimension).narrow(
+            dimension, 0, min(length, h.shape[dimension] * repeats)
+        )
+        rest = [0, length - h.shape[dimension], *rest]
+    return F.pad(h, rest) if any(rest) else h
 
 
 def reverse_adaptive_max(module: Any, h: Tensor, input_shape: Shape) -> Tensor:
