@@ -373,3 +373,33 @@ def test_input_shape_is_asked_for_and_fully_convolutional_nets_take_any():
     assert shadow.sample(h, "2", input_shape=(1, 9, 9)).shape == x.shape
     with pytest.raises(BadInput, match=r"a batch of h of shape \(N, 4, 4, 4\) for layer '2'; got shape"):
         shadow.sample(h, "2", input_shape=(1, 6, 6))
+
+
+class Asks(nn.Module):
+    """Its forward asks what its input is, which torch.fx answers once and for all."""
+
+    def __init__(self, fails: bool) -> None:
+        super().__init__()
+        self.first, self.second, self.fails = nn.Linear(4, 4), nn.Linear(4, 2), fails
+
+    def forward(self, x):
+        if isinstance(x, torch.fx.Proxy):
+            return self.second(torch.cat([x, x], 1) if self.fails else x)
+        return self.second(self.first(x))
+
+
+@pytest.mark.parametrize(
+    ("fails", "got"), [(True, "RuntimeError: mat1 and mat2"), (False, "another result from")]
+)
+def test_a_trace_that_is_not_the_net_is_found_out(fails, got):
+    with pytest.raises(
+        BadInput, match=rf"runs on inputs of shape \(4,\) as torch.fx traced it; got {got}.*a rule"
+    ):
+        Shadow(Asks(fails)).of(torch.rand(3, 4), "second")
+
+
+def test_an_input_of_another_shape_gets_a_sentence():
+    with pytest.raises(
+        BadInput, match=r"inputs of shape \(7, 9, 9\).*; got RuntimeError: .*; check the shape"
+    ):
+        Shadow(cnn()).sample(torch.rand(2, 5, 4, 4), "conv2", input_shape=(7, 9, 9))

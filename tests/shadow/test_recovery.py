@@ -135,7 +135,7 @@ def test_calibration_of_a_large_random_net_recovers_its_own_hidden_layer():
     found = shadow.calibrate(x).layers[0]
     alone = Shadow(net, scale={"0": found.scale})
     assert recovery(alone, x).errors["0"] == pytest.approx(found.error, rel=1e-5)  # float32
-    # the level adds what the mean of x can give; it is found on 32 of the inputs, so that it may miss by a little
+    # the level adds what the mean of x can give; it is found on 32 of the inputs, and may miss by a little
     assert recovery(shadow, x).errors["0"] < 1.05 * found.error
     assert found.error < 10 * k / n
     assert found.threshold_error is not None

@@ -102,20 +102,49 @@ class Graph:
         return found
 
     def shapes(self, input_shape: Shape) -> dict[fx.Node, Shape]:
-        """The shape of one element of every stage's output, for inputs of a shape; found by running two."""
+        """The shape of one element of every stage's output, for inputs of a shape; found by running two.
+
+        The first time this also checks that the trace computes what the net does: torch.fx follows only one
+        branch of a forward that asks about its input.
+        """
         if input_shape not in self._shapes:
             like = next(self.net.parameters(), torch.empty(0))
-            x = torch.zeros(2, *input_shape, dtype=like.dtype, device=like.device)
+            x = torch.rand(2, *input_shape, generator=torch.Generator().manual_seed(0))
+            x = x.to(like.device, like.dtype)
             found: dict[fx.Node, Shape] = {}
             stages = {stage.node: stage for stage in self.stages}
+            results = self.nodes[-1].all_input_nodes
+            traced: list[Any] = []
 
             def note(node: fx.Node, value: Any) -> None:
                 if node in stages and (stages[node].known or isinstance(value, Tensor)):
                     found[node] = self._one_shape(stages[node], value)
+                if len(results) == 1 and node is results[0]:
+                    traced.append(value)
 
-            self.run(x, None, note)
+            try:
+                with torch.no_grad():
+                    self.run(x, None, note)
+                    with evaluation(self.net):
+                        own = self.net.forward(x)  # without hooks of its own
+            except RuntimeError as error:
+                message = str(error).splitlines()[0][:200]
+                raise self._wrong_trace(input_shape, f"{type(error).__name__}: {message}") from error
+            # The same operations in the same order; the margin is for kernels that choose by memory layout.
+            same = not isinstance(own, Tensor) or not traced or not isinstance(traced[0], Tensor)
+            if not same and not torch.allclose(own, traced[0], rtol=1e-3, atol=1e-5, equal_nan=True):
+                raise self._wrong_trace(input_shape, "another result from the trace than from the net")
             self._shapes[input_shape] = found
         return self._shapes[input_shape]
+
+    @staticmethod
+    def _wrong_trace(input_shape: Shape, got: str) -> BadInput:
+        return BadInput(
+            f"a net that runs on inputs of shape {input_shape} as torch.fx traced it",
+            got=got,
+            do="check the shape, or give the module whose forward asks about its input a rule: "
+            "obverse.shadow.register_rule(ItsClass, Rule(reverse=…))",
+        )
 
     @staticmethod
     def _one_shape(stage: Stage, value: Any) -> Shape:

@@ -208,6 +208,7 @@ class Shadow:
         function of h.
         """
         top = self.layer(layer)
+        self.graph.shapes(tuple(x.shape[1:]))  # first: an x that does not fit gets a sentence
         h, positions = infer_with_switches(self.graph, x, top) if switches else (self.infer(x, layer), None)
         return self._from_hidden(x, h, layer, keep, generator, smooth, match_norm, refine, positions)
 

@@ -77,13 +77,17 @@ def _fx_nodes(net: nn.Module, tracer: _Tracer, evaluate: bool) -> tuple[fx.Node,
         inside = f" in {where!r}" if where else ""
         raise BadInput(
             "a net that torch.fx can trace",
-            got=f"{type(error).__name__}{inside}: {str(error).splitlines()[0] if str(error) else ''}",
+            got=f"{type(error).__name__}{inside}: {_first_sentence(error)}",
             do="give the module that branches on its input a rule, which makes it one step: "
             "obverse.shadow.register_rule(ItsClass, Rule(reverse=…))",
         ) from error
 
     _undo_in_place(net, nodes)
     return nodes
+
+
+def _first_sentence(error: Exception) -> str:
+    return str(error).split("\n")[0].split(". ")[0][:200]
 
 
 def _undo_in_place(net: nn.Module, nodes: tuple[fx.Node, ...]) -> None:
