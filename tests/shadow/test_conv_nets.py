@@ -343,7 +343,6 @@ def test_levels_mend_what_single_scales_shrink(trained):
     shadow.calibrate(data.train_x[:200])
     with_level = recovery(shadow, x, layers=[top]).errors[top]
     level = shadow.level(top)
-    assert level.factor > 1
     shadow.scale = shadow.scale  # levels belong to what calibrate found
     assert shadow.level(top) == Level()
     without = recovery(shadow, x, layers=[top]).errors[top]
@@ -351,6 +350,8 @@ def test_levels_mend_what_single_scales_shrink(trained):
     # the level is the best of a grid around it, on the inputs it was found on
     rows = data.train_x[:32]
     h = shadow.infer(rows, top).detach()
+    if level.theory:
+        shadow.scale = "theory"
     shadow.signed = True  # what comes down, as it is
     down = shadow.sample(h, top, input_shape=data.input_shape)
     errors = {}

@@ -163,10 +163,12 @@ def _best_uniform(
 @dataclass(frozen=True)
 class Level:
     """What the whole way down from a layer ends with: x̃ is `factor` times what comes down, plus the mean of
-    each channel of the calibration data where `centred`."""
+    each channel of the calibration data where `centred`. `theory`: the way itself takes the theory's scales,
+    which weigh the paths of a residual net against each other better than the calibrated ones there."""
 
     factor: float = 1.0
     centred: bool = False
+    theory: bool = False
 
 
 @torch.no_grad()
@@ -176,8 +178,8 @@ def calibrate_level(
     h: Tensor,
     finish: Callable[[Tensor], Tensor],
     mean: Tensor,
-) -> Level:
-    """The level at which infer(x̃) is closest to h, around 0 or around the mean, whichever is better."""
+) -> tuple[float, Level]:
+    """The level at which infer(x̃) is closest to h, around 0 or around the mean, and its error."""
 
     def best_around(around: Tensor) -> tuple[float, float]:
         def error_at(level: float) -> float:
@@ -192,7 +194,9 @@ def calibrate_level(
 
     error, factor = best_around(torch.zeros_like(mean))
     centred_error, centred_factor = best_around(mean)
-    return Level(centred_factor, True) if centred_error < error else Level(factor, False)
+    if centred_error < error:
+        return centred_error, Level(centred_factor, centred=True)
+    return error, Level(factor)
 
 
 def channel_means(x: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ see distribution.ShadowLayer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import Any, Literal
@@ -172,9 +173,10 @@ class Shadow:
         switches: Mapping[int, Tensor] | None = None,
     ) -> Tensor:
         _check_hidden(h, top, self.graph.shapes(input_shape)[top.output.node])
-        generation = self._generation(input_shape, self.check_keep(keep), generator, scaled, switches)
-        x = generation.down(top, h)
-        if scaled and (level := self.level(top.name)) != Level():
+        level = self.level(top.name) if scaled else Level()
+        keep = self.check_keep(keep)
+        x = self._generation(input_shape, keep, generator, scaled, switches, level.theory).down(top, h)
+        if level != Level():
             x = level.factor * x + (self._mean.to(x) if level.centred else 0.0)
         return self._at_input(x)
 
@@ -292,10 +294,15 @@ class Shadow:
             return Level()
         if top.name not in self._levels:
             x, node = self._level_inputs, top.output.node
-            h = self._value(node, x)
-            down = self._generation(tuple(x.shape[1:])).down(top, h)
-            finish = (partial(self._value, node), down, h, self._at_input, self._mean)
-            self._levels[top.name] = calibrate_level(*finish)
+            h, found = self._value(node, x), []
+            for theory in (
+                (False,) if self.graph.is_chain else (False, True)
+            ):  # in a chain only the level differs
+                down = self._generation(tuple(x.shape[1:]), theory=theory).down(top, h)
+                infer = partial(self._value, node)
+                error, level = calibrate_level(infer, down, h, self._at_input, self._mean)
+                found.append((error, replace(level, theory=theory)))
+            self._levels[top.name] = min(found, key=lambda pair: pair[0])[1]
         return self._levels[top.name]
 
     def _generation(
@@ -305,6 +312,7 @@ class Shadow:
         generator: torch.Generator | None = None,
         scaled: bool = True,
         switches: Mapping[int, Tensor] | None = None,
+        theory: bool = False,
     ) -> Generation:
         def keep_of(name: str) -> float:
             return keep.get(name, 1.0) if isinstance(keep, Mapping) else keep
@@ -313,7 +321,7 @@ class Shadow:
             # Without joins every scale cancels if the norm is matched afterwards: do not compute it.
             if not scaled and self.graph.is_chain:
                 return None
-            if isinstance(self.scale, str):
+            if theory or isinstance(self.scale, str):
                 return generation.theory_scale(layer)
             return self.scale[layer.name] if isinstance(self.scale, Mapping) else self.scale
 
