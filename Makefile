@@ -11,7 +11,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 WATCHER := .venv-weightwatcher
 WATCHER_PIP := $(WATCHER)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-all lint docs claims bench bench-weightwatcher clean
+.PHONY: help demo test test-all lint docs claims coverage bench bench-weightwatcher clean
 
 help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-all  the slow tests too"
 	@echo "make docs      rebuild the tables and figures of the docs from experiments/results"
 	@echo "make claims    run every claim in full (20 minutes), publish verdicts and page in experiments/results"
+	@echo "make coverage  shadows of public architectures; results in experiments/results/coverage"
 	@echo "make bench     speed as ratios; results in benchmarks/results"
 	@echo "make bench-weightwatcher  the audit timed beside WeightWatcher, in $(WATCHER)"
 	@echo "make clean     remove what these commands made"
@@ -66,13 +67,25 @@ lint: $(VENV)/developer
 test: lint
 	$(BIN)/pytest -m "not slow" -n auto --dist loadfile
 
-test-all: lint
+# Public architectures to try shadows on, without their dependencies: these would replace torch by a CUDA build.
+$(VENV)/architectures: $(VENV)/developer
+	@$(PIP) install --quiet --no-deps pytorchcv==0.0.74 monai==1.6.1
+	$(call refuse_cuda,$(PIP))
+	@touch $@
+
+test-all: lint $(VENV)/architectures
 	$(BIN)/pytest -n auto --dist loadfile
+
+coverage: $(VENV)/architectures
+	$(BIN)/python experiments/coverage.py
 
 docs: $(VENV)/installed
 	$(BIN)/python experiments/make_results.py
 	$(BIN)/python experiments/make_audit_tables.py
 	$(BIN)/python experiments/make_claims_tables.py
+	$(BIN)/python experiments/make_coverage_table.py
+	$(BIN)/python experiments/make_inversion_page.py
+	$(BIN)/python experiments/make_cnn_tables.py
 
 claims: $(VENV)/installed
 	$(BIN)/obverse claims run --all --out runs/claims

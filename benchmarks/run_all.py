@@ -16,6 +16,7 @@ from measure import RESULTS, Outcome
 SCRIPTS = {
     "shadow_step": ("shadow_step",),
     "shadow_of": ("shadow_of",),
+    "shadow_of_resnet": ("shadow_of_resnet", "shadow_of_resnet_memory"),
     "saved_activations": ("saved_activations",),
     "import_time": ("import_time",),
     "audit_time": ("audit_time_mlp", "audit_time_pair"),

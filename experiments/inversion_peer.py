@@ -26,6 +26,7 @@ ALPHA = 6
 MOMENTUM = 0.9
 SQUARES = 0.999  # momentum of Adam's mean square
 TINY = 1e-12
+LARGEST = 1e3  # of a pixel; images lie in [0, 1]
 
 
 def invert(
@@ -45,8 +46,9 @@ def invert(
 ) -> Tensor:
     """Images whose `features` are near `target`, one for each of its rows; `shape` is that of one image.
 
-    Starts at `start`, or at ½ plus Gaussian noise of deviation `spread`. `target` and `start` are not
-    changed, nor is what `on_iteration` is given.
+    Starts at `start`, or at ½ plus Gaussian noise of deviation `spread`. An image whose step goes astray
+    stays where it was, and loses its momentum. `target` and `start` are not changed, nor is what `on_iteration` is
+    given.
     """
     if start is None:
         noise = torch.empty(len(target), *shape, dtype=target.dtype, device=target.device)
@@ -55,6 +57,7 @@ def invert(
         x = start.detach()
     step, square = torch.zeros_like(x), torch.zeros_like(x)
     for done in range(1, iterations + 1):
+        before = x
         slope = feature_slope(features, x, target) + regularizer_slope(x, tv, norm)
         if method == "momentum":
             step.mul_(MOMENTUM).add_(slope)
@@ -64,6 +67,9 @@ def invert(
             square.lerp_(slope.square(), 1 - SQUARES)
             size = (square.sqrt() / sqrt(1 - SQUARES**done)).add_(TINY)
             x = x - (rate / (1 - MOMENTUM**done)) * step / size
+        lost = ~(x.flatten(1).abs().amax(1) < LARGEST).reshape(-1, *[1] * (x.dim() - 1))  # NaN is lost too
+        x = torch.where(lost, before, x)
+        step = step.masked_fill(lost, 0)
         if on_iteration is not None:
             on_iteration(done, x)
     return x

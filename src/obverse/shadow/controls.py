@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from ..errors import BadInput
 from .adjust import match_norm
 
 Control = Literal["same", "noise", "shuffled"]
@@ -27,7 +28,14 @@ class Shuffled:
     """
 
     def __init__(self, net: nn.Module, seed: int = 0) -> None:
-        self.copy = deepcopy(net).requires_grad_(False)
+        try:
+            self.copy = deepcopy(net).requires_grad_(False)
+        except RuntimeError as error:  # weights that a hook computes cannot be copied
+            raise BadInput(
+                "a net that can be copied",
+                got=str(error).split(".")[0],
+                do="use torch.nn.utils.parametrizations in place of the older weight_norm and spectral_norm",
+            ) from error
         generator = torch.Generator().manual_seed(seed)
         self._pairs = [
             (copied, original, torch.randperm(original.numel(), generator=generator).to(original.device))

@@ -260,4 +260,4 @@ def probe_energy(stage: Stage, input_shape: Shape, output_shape: Shape, like: Te
     signs = torch.randint(0, 2, (probes, *output_shape), generator=generator) * 2 - 1
     signs = signs.to(like.device, like.dtype)
     down = stage.rule.reverse(stage.module, signs, input_shape)
-    return float(down.square().sum()) / max(1, signs.numel())
+    return float(down.double().square().sum()) / max(1, signs.numel())  # double: half overflows here

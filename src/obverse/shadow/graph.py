@@ -71,7 +71,7 @@ class Graph:
     """The stages of a net in forward order; stage 0 is its input.
 
     `outputs` names, for each node, the module calls that returned it, as (name, how often called before).
-    `traces` has room for the nodes of the net in its own mode (training or not), as ShadowLoss needs them.
+    `traces` has room for graphs of the net in its own mode (training or not), as ShadowLoss needs them.
     """
 
     net: nn.Module
@@ -80,7 +80,7 @@ class Graph:
     layers: Mapping[str, Layer]
     aliases: Mapping[str, str]
     outputs: Mapping[fx.Node, tuple[tuple[str, int], ...]]
-    traces: dict[bool, tuple[fx.Node, ...]] = field(default_factory=dict)
+    traces: dict[bool, Graph] = field(default_factory=dict)
     _shapes: dict[Shape, dict[fx.Node, Shape]] = field(default_factory=dict)
     _energies: dict[tuple[int, Shape], float] = field(default_factory=dict)
 
@@ -89,6 +89,12 @@ class Graph:
         """Whether every stage reads one tensor and nothing is read twice."""
         read = [source for stage in self.stages for source in stage.inputs]
         return len(set(read)) == len(read) and all(len(stage.inputs) <= 1 for stage in self.stages)
+
+    @cached_property
+    def is_homogeneous(self) -> bool:
+        """Whether generation from c·h is c times that from h: a chain of ReLUs and their like."""
+        bent = [stage.module for stage in self.stages if isinstance(stage.rule, Activation)]
+        return self.is_chain and all(isinstance(one, nn.ReLU | nn.LeakyReLU | nn.PReLU) for one in bent)
 
     def below(self, stage: Stage) -> set[int]:
         """The stages that a stage is computed from, gates aside."""
@@ -108,9 +114,7 @@ class Graph:
         branch of a forward that asks about its input.
         """
         if input_shape not in self._shapes:
-            like = next(self.net.parameters(), torch.empty(0))
-            x = torch.rand(2, *input_shape, generator=torch.Generator().manual_seed(0))
-            x = x.to(like.device, like.dtype)
+            x = torch.rand(2, *input_shape, generator=torch.Generator().manual_seed(0)).to(like(self.net))
             found: dict[fx.Node, Shape] = {}
             stages = {stage.node: stage for stage in self.stages}
             results = self.nodes[-1].all_input_nodes
@@ -123,12 +127,16 @@ class Graph:
                     traced.append(value)
 
             try:
-                with torch.no_grad():
+                with torch.no_grad(), torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(0)  # twice: a net may drop out even in evaluation
                     self.run(x, None, note)
+                    torch.manual_seed(0)
                     with evaluation(self.net):
                         own = self.net.forward(x)  # without hooks of its own
-            except RuntimeError as error:
-                message = str(error).splitlines()[0][:200]
+            except BadInput:
+                raise
+            except Exception as error:  # the net's own code runs here: anything can come out of it
+                message = str(error).split("\n")[0][:200]
                 raise self._wrong_trace(input_shape, f"{type(error).__name__}: {message}") from error
             # The same operations in the same order; the margin is for kernels that choose by memory layout.
             same = not isinstance(own, Tensor) or not traced or not isinstance(traced[0], Tensor)
@@ -159,8 +167,10 @@ class Graph:
         return tuple(value.shape[1:])
 
     def probed(self, stage: Stage, input_shape: Shape, measure: Callable[[], float]) -> float:
-        """The energy of a step without weights; measured once, since nothing can change it."""
-        if next(stage.module.parameters(), None) is not None:
+        """The energy of a step without weights; measured once where nothing can change it: in a user's own
+        module anything can."""
+        ours = type(stage.module).__module__.startswith(("torch.nn.", f"{__package__}."))
+        if not ours or next(stage.module.parameters(), None) is not None:
             return measure()
         key = (stage.index, input_shape)
         if key not in self._energies:
@@ -286,6 +296,12 @@ PLAIN: dict[Any, Any] = {
     operator.imul: operator.mul,
     operator.itruediv: operator.truediv,
 }
+
+
+def like(net: nn.Module) -> Tensor:
+    """A tensor with the device and type that a net computes with."""
+    tensors = [*net.parameters(), *net.buffers()]
+    return next((tensor for tensor in tensors if tensor.is_floating_point()), torch.empty(0))
 
 
 def attribute(net: nn.Module, path: str) -> Any:

@@ -19,7 +19,7 @@ from ..errors import BadInput
 from .controls import Control, Shuffled, noisy
 from .graph import interpret
 from .shadow import Keep, Shadow
-from .trace import trace_nodes
+from .trace import trace
 
 Labels = Literal["given", "net", "consistency"]
 Criterion = Callable[[Tensor, Tensor], Tensor]
@@ -147,7 +147,7 @@ class ShadowLoss(nn.Module):
             self._warn_if_signed(x)
         logits, h = self._forward_with_hidden(x)
         shadow_logits = _second_pass(self.shadow.net, self.twin(x, h))
-        shadow = self._shadow_part(shadow_logits, logits.detach(), y)
+        shadow = self._shadow_part(shadow_logits, logits, y)
         if y is None:
             return self.weight * shadow
         total = self.criterion(logits, y) + self.weight * shadow
@@ -179,7 +179,7 @@ class ShadowLoss(nn.Module):
 
     def _shadow_part(self, shadow_logits: Tensor, logits: Tensor, y: Tensor | None) -> Tensor:
         if self.labels == "consistency":
-            target, guess = F.log_softmax(logits, -1), F.log_softmax(shadow_logits, -1)
+            target, guess = F.log_softmax(logits.detach(), -1), F.log_softmax(shadow_logits, -1)
             return F.kl_div(guess, target, reduction="batchmean", log_target=True)
         label = logits.argmax(-1) if self.labels == "net" else y
         assert label is not None
@@ -192,7 +192,7 @@ class ShadowLoss(nn.Module):
         if (
             not calls
         ):  # no module returns h, a function call does: run the trace, which is the same computation
-            return self._traced_forward(x, node.name)
+            return self._traced_forward(x)
         name, call = calls[0]
         outputs: list[Tensor] = []
 
@@ -207,27 +207,26 @@ class ShadowLoss(nn.Module):
             handle.remove()
         return logits, outputs[call]
 
-    def _traced_forward(self, x: Tensor, name: str) -> tuple[Tensor, Tensor]:
-        """The same by a trace made in the net's present mode; torch.fx names nodes in the order they run."""
+    def _traced_forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The same by a trace made in the net's present mode."""
         net = self.shadow.net
         traces = self.shadow.graph.traces
         if net.training not in traces:
-            traces[net.training] = trace_nodes(net)
-        nodes = traces[net.training]
-        seen: dict[str, Any] = {}
-
-        def see(node: fx.Node, value: Any) -> None:
-            if node.name == name:
-                seen["h"] = value.detach().clone()
-            if node is result:
-                seen["logits"] = value
-
-        (result,) = nodes[-1].all_input_nodes
-        interpret(net, nodes, x, {result}, see)
-        if "h" not in seen:
+            traces[net.training] = trace(net, evaluate=False)
+        graph = traces[net.training]
+        if self.layer not in graph.layers:
             raise BadInput(
-                f"a net that computes {name!r} in training as in evaluation",
+                f"a net that has the layer {self.layer!r} in training as in evaluation",
                 got="another computation in training mode",
                 do="generate from a layer that is the output of a module",
             )
-        return seen["logits"], seen["h"]
+        hidden, end = graph.layers[self.layer].output.node, graph.nodes[-1]
+        seen: dict[fx.Node, Any] = {}
+
+        def see(node: fx.Node, value: Any) -> None:
+            if node is hidden or node in end.all_input_nodes:
+                seen[node] = value
+
+        interpret(net, graph.nodes, x, {hidden, *end.all_input_nodes}, see)
+        h: Tensor = seen[hidden].detach().clone()
+        return fx.map_arg(end.args[0], seen.__getitem__), h  # type: ignore[return-value]

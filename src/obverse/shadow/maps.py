@@ -89,8 +89,14 @@ def adjoint_linear(module: Any, h: Tensor, input_shape: Shape) -> Tensor:
 
 def linear_energy(module: Any, input_shape: Shape) -> Tensor:
     """The squared norm of each unit's weights."""
-    norms: Tensor = torch.linalg.vector_norm(weight_of(module), dim=1)  # no temporary of the weight's size
-    return norms.square()
+    return _norms(weight_of(module)).square()
+
+
+def _norms(weight: Tensor) -> Tensor:
+    """Norms over the inputs, without a temporary of the weight's size; in float32 where half overflows."""
+    kind = torch.float32 if weight.dtype.itemsize < 4 else weight.dtype
+    norms: Tensor = torch.linalg.vector_norm(weight, dim=1, dtype=kind)
+    return norms
 
 
 def adjoint_conv(module: Any, h: Tensor, input_shape: Shape) -> Tensor:
@@ -154,11 +160,11 @@ def conv_energy(module: Any, input_shape: Shape) -> Tensor:
         _pads(module),
         strict=True,
     )
-    counts = [_meetings(*setting, module.padding_mode).to(weight) for setting in settings]
+    kind = torch.float32 if weight.dtype.itemsize < 4 else weight.dtype
+    counts = [_meetings(*setting, module.padding_mode).to(weight.device, kind) for setting in settings]
     if module.padding_mode == "zeros":  # every tap has a pixel of its own: only k = l counts
-        norms: Tensor = torch.linalg.vector_norm(weight, dim=1)  # no temporary of the weight's size
-        return (norms.square() * _outer([count.diagonal() for count in counts])).flatten(1).sum(1)
-    flat = weight.flatten(2)
+        return (_norms(weight).square() * _outer([count.diagonal() for count in counts])).flatten(1).sum(1)
+    flat = weight.flatten(2).to(counts[0].dtype)
     gram = torch.einsum("oik,oil->okl", flat, flat)
     for depth, count in enumerate(counts):
         gram = gram * _spread(count, [len(each) for each in counts], depth)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 @torch.no_grad()
 def relative_error(recovered: Tensor, h: Tensor) -> float:
     """Σ‖ĥ − h‖² / Σ‖h‖² over a batch (the left side of eq. 9 over ‖h‖²); 0/0 counts as 0."""
+    if h.dtype.itemsize < 4:  # sums of squares overflow in half
+        recovered, h = recovered.float(), h.float()
     size = float(h.square().sum())
     error = float((recovered - h).square().sum())
     return error / size if size > 0 else (0.0 if error == 0 else float("inf"))

@@ -135,8 +135,12 @@ def find_rule(module: nn.Module) -> AnyRule | None:
     """
     for kind in type(module).__mro__:
         if kind in _RULES:
-            same = kind is type(module) or getattr(type(module), "forward", None) is kind.forward
-            return _RULES[kind] if same else None
+            own = [
+                name
+                for name in ("forward", "_conv_forward")  # a convolution computes in the second
+                if getattr(type(module), name, None) is not getattr(kind, name, None)
+            ]
+            return _RULES[kind] if kind is type(module) or not own else None
     return None
 
 

@@ -19,7 +19,7 @@ from ..errors import BadInput
 from . import adjust
 from .calibrate import Calibration, Level, calibrate_layer, calibrate_level, channel_means, input_floor
 from .generate import Generation
-from .graph import Graph, Layer
+from .graph import Graph, Layer, like
 from .maps import LinearCall
 from .refine import refine_towards
 from .reversal import Shape, check_keep
@@ -35,8 +35,8 @@ LEVEL_ROWS = 32  # inputs on which the level of a layer is found: it is one numb
 class Shadow:
     """The generative twin of a net: x̃ = r(α₁W₁ r(α₂W₂ ⋯ h)) with transposed weights.
 
-    The net's parameters are read at every call, so a Shadow made before training follows the training. The
-    net is never changed, nor its mode.
+    The net's parameters are read at every call, so a Shadow made before training follows the training; what
+    `calibrate` found belongs to the weights of that time. The net is never changed, nor its mode.
 
     Args:
         net: any feedforward module that torch.fx can trace: linear layers, convolutions, pooling, norms,
@@ -177,7 +177,7 @@ class Shadow:
         keep = self.check_keep(keep)
         x = self._generation(input_shape, keep, generator, scaled, switches, level.theory).down(top, h)
         if level != Level():
-            x = level.factor * x + (self._mean.to(x) if level.centred else 0.0)
+            x = level.factor * x + (_by_channel(self._mean, x) if level.centred else 0.0)
         return self._at_input(x)
 
     def _refined(self, x: Tensor, h: Tensor, top: Layer, steps: int) -> Tensor:
@@ -243,13 +243,17 @@ class Shadow:
         switches: Mapping[int, Tensor] | None,
     ) -> Tensor:
         top = self.layer(layer)
+        if len(h) != len(x):
+            raise BadInput("one h for each x", got=f"{len(h)} and {len(x)}", do="pass them in the same order")
         shadow = self._sample(
             h, top, keep, generator, tuple(x.shape[1:]), scaled=not match_norm, switches=switches
         )
         if smooth:
             image = self.input_shape if self.input_shape is not None else x.shape[1:]
             shadow = adjust.smooth(shadow.reshape(len(x), *image)).reshape(x.shape)
-        shadow = adjust.match_norm(shadow, x) if match_norm else shadow
+        if match_norm:
+            shadow = adjust.match_norm(shadow, x)
+            shadow = shadow if self.floor is None else self._at_input(shadow)  # a floor does not scale
         return self._refined(shadow, h, top, refine)
 
     @torch.no_grad()
@@ -264,6 +268,11 @@ class Shadow:
         """
         if len(x) == 0:
             raise BadInput("inputs to calibrate on", got="an empty batch", do="pass some training data")
+        if not bool(x.isfinite().all()):
+            raise BadInput(
+                "finite inputs to calibrate on", got="NaN or infinity among them", do="look at them"
+            )
+        self.input_shape = self.input_shape or tuple(x.shape[1:])
         if not self._input_is_given:
             self.signed, self.floor = bool((x < 0).any()), None
             if self.signed and (floor := input_floor(x)) is not None:
@@ -293,14 +302,15 @@ class Shadow:
         if self._level_inputs is None:
             return Level()
         if top.name not in self._levels:
-            x, node = self._level_inputs, top.output.node
+            x, node = self._level_inputs.to(like(self.net)), top.output.node
             h, found = self._value(node, x), []
             for theory in (
                 (False,) if self.graph.is_chain else (False, True)
             ):  # in a chain only the level differs
                 down = self._generation(tuple(x.shape[1:]), theory=theory).down(top, h)
                 infer = partial(self._value, node)
-                error, level = calibrate_level(infer, down, h, self._at_input, self._mean)
+                mean = _by_channel(self._mean, down)
+                error, level = calibrate_level(infer, down, h, self._at_input, mean)
                 found.append((error, replace(level, theory=theory)))
             self._levels[top.name] = min(found, key=lambda pair: pair[0])[1]
         return self._levels[top.name]
@@ -319,7 +329,7 @@ class Shadow:
 
         def scale_of(layer: Layer) -> float | None:
             # Without joins every scale cancels if the norm is matched afterwards: do not compute it.
-            if not scaled and self.graph.is_chain:
+            if not scaled and self.graph.is_homogeneous and self.floor is None:
                 return None
             if theory or isinstance(self.scale, str):
                 return generation.theory_scale(layer)
@@ -341,8 +351,7 @@ class Shadow:
     def _at_input(self, x: Tensor) -> Tensor:
         """What the last step down ends with: ReLU, floor or nothing."""
         if self.floor is not None:
-            floor = self.floor.to(x)
-            return torch.maximum(x, floor if floor.dim() == 0 else floor.reshape(-1, *[1] * (x.dim() - 2)))
+            return torch.maximum(x, _by_channel(self.floor, x))
         return x if self.signed else x.relu()
 
     def _shape_for(self, input_shape: Sequence[int] | None) -> Shape:
@@ -381,6 +390,20 @@ class Shadow:
                 do="name each layer once",
             )
         return scale
+
+
+def _by_channel(values: Tensor, x: Tensor) -> Tensor:
+    """One number, or one a channel, shaped to meet x."""
+    flat = values.flatten().to(x)
+    if flat.numel() == 1:
+        return flat[0]
+    if x.dim() < 3 or x.shape[1] != flat.numel():
+        raise BadInput(
+            f"inputs with {flat.numel()} channels, as there are floors or means",
+            got=f"shape {tuple(x.shape)}",
+            do="pass images as N × channels × …, or one floor for all",
+        )
+    return flat.reshape(-1, *[1] * (x.dim() - 2))
 
 
 def _check_hidden(h: Tensor, layer: Layer, shape: Shape) -> None:

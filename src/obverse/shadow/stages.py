@@ -180,6 +180,8 @@ class Builder:
         left, right = node.args[0], node.args[1] if len(node.args) > 1 else node.kwargs.get("other")
         if len(tensors) == 1:
             self._with_constant(node, tensors[0], left, right)
+        elif node.target in st.ADDITIONS and tensors[0] is tensors[1] and "alpha" not in node.kwargs:
+            self._add(node, st.Factor(lambda: 2.0), tensors[:1])
         elif node.target in st.ADDITIONS | st.SUBTRACTIONS and "alpha" not in node.kwargs:
             signs = (1, -1 if node.target in st.SUBTRACTIONS else 1)
             self._add(node, st.Add(signs), tensors)

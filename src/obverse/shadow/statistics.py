@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from .graph import Graph, Stage
+from .graph import Graph, Stage, like
 from .reversal import Norm, Shape
 from .structure import Gate
 
@@ -35,13 +35,14 @@ class Statistics:
         """(gain, shift) of a norm, (mean gate, 0) of a gate."""
         if isinstance(stage.rule, Norm) and not stage.rule.from_data(stage.module):
             shape = self.graph.shapes(input_shape)[self.graph.stages[stage.inputs[0]].node]
-            like = next(self.graph.net.parameters(), torch.empty(0))
-            return stage.rule.affine(stage.module, like.new_empty(0, *shape))
+            return stage.rule.affine(stage.module, like(self.graph.net).new_empty(0, *shape))
         return self._measured(input_shape)[stage.index]
 
     def _measured(self, input_shape: Shape) -> dict[int, Affine]:
         tensors = [*self.graph.net.parameters(), *self.graph.net.buffers()]
-        key = (input_shape, id(self.reference), *((id(tensor), tensor._version) for tensor in tensors))
+        # By their sums: versions of tensors miss what is done to .data, and forward passes cost far more.
+        sums = tuple(float(tensor.detach().double().sum()) for tensor in tensors)
+        key = (input_shape, id(self.reference), like(self.graph.net).dtype, sums)
         if self._found is None or key != self._key:
             self._found, self._key = self._measure(input_shape), key
         return self._found
@@ -62,10 +63,9 @@ class Statistics:
 
     def _inputs(self, input_shape: Shape) -> Tensor:
         if self.reference is not None and self.reference.shape[1:] == input_shape:
-            return self.reference
-        like = next(self.graph.net.parameters())
+            return self.reference.to(like(self.graph.net))
         noise = torch.rand(REFERENCES, *input_shape, generator=torch.Generator().manual_seed(0))
-        return noise.to(like.device, like.dtype)
+        return noise.to(like(self.graph.net))
 
 
 def needs_data(stage: Stage) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from .graph import Graph, Layer
+from .graph import Graph, Layer, Stage
 from .pooling import ADAPTIVE_MAX_POOLS, MAX_POOLS
 
 
@@ -15,13 +15,15 @@ from .pooling import ADAPTIVE_MAX_POOLS, MAX_POOLS
 def infer_with_switches(graph: Graph, x: Tensor, top: Layer) -> tuple[Tensor, dict[int, Tensor]]:
     """h of a layer, and the positions of the maxima of each max pooling below it, by stage."""
     pools = [stage for stage in graph.stages if isinstance(stage.module, (*MAX_POOLS, *ADAPTIVE_MAX_POOLS))]
-    readers = {graph.stages[pool.inputs[0]].node: pool for pool in pools}
+    readers: dict[fx.Node, list[Stage]] = {}
+    for pool in pools:
+        readers.setdefault(graph.stages[pool.inputs[0]].node, []).append(pool)
     positions: dict[int, Tensor] = {}
     h: list[Tensor] = []
 
     def see(node: fx.Node, value: Any) -> None:
-        if node in readers:
-            positions[readers[node].index] = _positions(readers[node].module, value)
+        for pool in readers.get(node, []):
+            positions[pool.index] = _positions(pool.module, value)
         if node is top.output.node:
             h.append(value)
 

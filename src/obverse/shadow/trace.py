@@ -39,8 +39,9 @@ class _Tracer(fx.Tracer):
         return result
 
 
-def trace(net: nn.Module) -> Graph:
-    """The graph of a net; an error names the first step below a layer that cannot be reversed."""
+def trace(net: nn.Module, *, evaluate: bool = True) -> Graph:
+    """The graph of a net in evaluation mode, or in the mode it is in; an error names the first step below a
+    layer that cannot be reversed."""
     if any(hasattr(module, "_orig_mod") for module in net.modules()):
         raise BadInput(
             "a module that torch.compile has not replaced",
@@ -52,13 +53,8 @@ def trace(net: nn.Module) -> Graph:
         root = nn.Sequential(OrderedDict({type(net).__name__: net}))
         root.training = net.training
     tracer = _Tracer()
-    nodes = _fx_nodes(root, tracer, evaluate=True)
+    nodes = _fx_nodes(root, tracer, evaluate)
     return Builder(root, nodes, tracer.returned).graph()
-
-
-def trace_nodes(net: nn.Module) -> tuple[fx.Node, ...]:
-    """The nodes of a net in its present mode."""
-    return _fx_nodes(net, _Tracer(), evaluate=False)
 
 
 def _fx_nodes(net: nn.Module, tracer: _Tracer, evaluate: bool) -> tuple[fx.Node, ...]:
