@@ -47,8 +47,8 @@ def invert(
     """Images whose `features` are near `target`, one for each of its rows; `shape` is that of one image.
 
     Starts at `start`, or at ½ plus Gaussian noise of deviation `spread`. An image whose step goes astray
-    stays where it was, and loses its momentum. `target` and `start` are not changed, nor is what `on_iteration` is
-    given.
+    stays where it was, and loses its momentum. `target` and `start` are not changed, nor is what
+    `on_iteration` is given.
     """
     if start is None:
         noise = torch.empty(len(target), *shape, dtype=target.dtype, device=target.device)
