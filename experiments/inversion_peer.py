@@ -26,7 +26,7 @@ ALPHA = 6
 MOMENTUM = 0.9
 SQUARES = 0.999  # momentum of Adam's mean square
 TINY = 1e-12
-LARGEST = 1e3  # of a pixel; images lie in [0, 1]
+LARGEST = 10.0  # a pixel beyond it is astray: images lie in [0, 1]
 
 
 def invert(
@@ -47,8 +47,8 @@ def invert(
     """Images whose `features` are near `target`, one for each of its rows; `shape` is that of one image.
 
     Starts at `start`, or at ½ plus Gaussian noise of deviation `spread`. An image whose step goes astray
-    stays where it was, and loses its momentum. `target` and `start` are not changed, nor is what
-    `on_iteration` is given.
+    stays where it was, without momentum, and takes steps half as long from then on. `target` and `start` are
+    not changed, nor is what `on_iteration` is given.
     """
     if start is None:
         noise = torch.empty(len(target), *shape, dtype=target.dtype, device=target.device)
@@ -56,20 +56,21 @@ def invert(
     else:
         x = start.detach()
     step, square = torch.zeros_like(x), torch.zeros_like(x)
+    caution = torch.ones(len(x), *[1] * (x.dim() - 1), dtype=x.dtype, device=x.device)
     for done in range(1, iterations + 1):
         before = x
         slope = feature_slope(features, x, target) + regularizer_slope(x, tv, norm)
         if method == "momentum":
             step.mul_(MOMENTUM).add_(slope)
-            x = x - rate * step
+            x = x - rate * caution * step
         else:
             step.lerp_(slope, 1 - MOMENTUM)
             square.lerp_(slope.square(), 1 - SQUARES)
             size = (square.sqrt() / sqrt(1 - SQUARES**done)).add_(TINY)
-            x = x - (rate / (1 - MOMENTUM**done)) * step / size
+            x = x - (rate / (1 - MOMENTUM**done)) * caution * step / size
         lost = ~(x.flatten(1).abs().amax(1) < LARGEST).reshape(-1, *[1] * (x.dim() - 1))  # NaN is lost too
         x = torch.where(lost, before, x)
-        step = step.masked_fill(lost, 0)
+        step, caution = step.masked_fill(lost, 0), torch.where(lost, caution / 2, caution)
         if on_iteration is not None:
             on_iteration(done, x)
     return x
