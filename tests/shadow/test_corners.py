@@ -9,20 +9,11 @@ from torch.nn import functional as F
 
 from obverse.errors import BadInput
 from obverse.shadow import Rule, Shadow, ShadowLoss, adjust, recovery, register_rule
-from obverse.shadow.reversal import _RULES
 from obverse.shadow.switches import infer_with_switches
 
 
 def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
-
-
-@pytest.fixture
-def rules():
-    before = dict(_RULES)
-    yield
-    _RULES.clear()
-    _RULES.update(before)
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,6 @@ from torch.nn import functional as F
 
 from obverse.shadow import Rule, Shadow, register_rule
 from obverse.shadow.join import Estimate, join, length, portion, union
-from obverse.shadow.reversal import _RULES
 
 
 def rand(*shape: int, seed: int = 0) -> Tensor:
@@ -286,14 +285,6 @@ def test_a_portion_of_a_share_and_too_many_pieces():
 
 
 # Nothing is changed, nothing leaks
-
-
-@pytest.fixture
-def rules():
-    before = dict(_RULES)
-    yield
-    _RULES.clear()
-    _RULES.update(before)
 
 
 @pytest.mark.parametrize("inplace", [False, True])

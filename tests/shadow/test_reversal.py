@@ -11,20 +11,11 @@ from torch import nn
 from obverse.errors import BadInput
 from obverse.nets import UniformBiasLinear
 from obverse.shadow import Activation, Norm, Rule, Shadow, register_rule, reverse_linear, theory_scale
-from obverse.shadow.reversal import _RULES, drop, find_rule, weight_energy
+from obverse.shadow.reversal import drop, find_rule, weight_energy
 
 
 def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
-
-
-@pytest.fixture
-def rules():
-    """The registry as it was, after the test."""
-    before = dict(_RULES)
-    yield
-    _RULES.clear()
-    _RULES.update(before)
 
 
 @given(out=st.integers(1, 4), inputs=st.integers(1, 5), batch=st.integers(0, 3), relu=st.booleans())

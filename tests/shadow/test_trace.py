@@ -10,16 +10,6 @@ from torch.nn import functional as F
 from obverse.errors import BadInput
 from obverse.nets import relu_mlp
 from obverse.shadow import Activation, Rule, Shadow, register_rule, trace
-from obverse.shadow.reversal import _RULES
-
-
-@pytest.fixture
-def rules():
-    """The registry as it was, after the test."""
-    before = dict(_RULES)
-    yield
-    _RULES.clear()
-    _RULES.update(before)
 
 
 class Net(nn.Module):

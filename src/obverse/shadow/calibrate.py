@@ -201,10 +201,8 @@ def calibrate_level(
 
 
 def channel_means(x: Tensor) -> Tensor:
-    """The mean of each channel of images, of everything where there are none; shaped to add to x."""
-    if x.dim() < 3:
-        return x.mean()
-    return x.transpose(0, 1).flatten(1).mean(1).reshape(-1, *[1] * (x.dim() - 2))
+    """The mean of each channel of images, of everything where there are none."""
+    return x.mean() if x.dim() < 3 else x.transpose(0, 1).flatten(1).mean(1)
 
 
 def _minimize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -19,7 +20,7 @@ from .graph import Graph, Layer, Stage, evaluation
 from .join import Estimate, join, portion
 from .pooling import unpool_at
 from .reversal import Activation, Norm, Rule, Shape, drop, theory_scale
-from .statistics import Statistics
+from .statistics import Affine, Statistics, needs_data
 
 PROBES = 64
 
@@ -48,10 +49,6 @@ class Generation:
         # Of the weights as they are during this one way down.
         self._energies: dict[str, float] = {}
         self._gains: dict[str, Tensor | None] = {}
-        self._fused = {
-            norm.index: layer for layer in self.graph.layers.values() if layer.is_map for norm in layer.norms
-        }
-        self._maps = {layer.stage.index: layer for layer in self.graph.layers.values() if layer.is_map}
 
     def down(self, top: Layer, h: Tensor) -> Tensor:
         """x̃ for h of a layer, before the ReLU or floor at the input."""
@@ -70,11 +67,8 @@ class Generation:
     def _reverse(self, stage: Stage, estimate: Estimate) -> list[tuple[int, Estimate]]:
         value, energy, share = estimate.value, estimate.energy, estimate.share
         below = stage.inputs[0]
-        if stage.index in self._fused:
-            layer = self._fused[stage.index]
+        if (layer := self.graph.map_of.get(stage.index)) is not None:
             return [(layer.stage.inputs[0], self._reverse_map(layer, estimate))]
-        if stage.index in self._maps:
-            return [(below, self._reverse_map(self._maps[stage.index], estimate))]
         if isinstance(stage.module, st.Add):
             pairs = zip(stage.inputs, stage.module.signs, strict=True)
             return [
@@ -135,7 +129,7 @@ class Generation:
         gain: Tensor | None = None
         for norm in layer.norms:
             if isinstance(norm.rule, Norm):
-                one, _ = self.statistics.affine(norm, self.input_shape)
+                one, _ = self._affine(norm)
                 gain = one if gain is None else gain * one
         return gain
 
@@ -170,7 +164,7 @@ class Generation:
         y: Tensor = stage.module(x)
         for norm in layer.norms:
             if isinstance(norm.rule, Norm):
-                gain, shift = self.statistics.affine(norm, self.input_shape)
+                gain, shift = self._affine(norm)
                 y = y * gain + shift
             else:
                 y = norm.module(y)
@@ -220,7 +214,17 @@ class Generation:
     def _factor(self, stage: Stage, like: Tensor) -> Tensor:
         if isinstance(stage.module, st.Factor):
             return torch.as_tensor(stage.module.constant(), dtype=like.dtype, device=like.device)
-        return self.statistics.affine(stage, self.input_shape)[0]
+        return self._affine(stage)[0]
+
+    def _affine(self, stage: Stage) -> Affine:
+        if needs_data(stage):
+            return self._measured[stage.index]
+        return self.statistics.affine(stage, self.input_shape)
+
+    @cached_property
+    def _measured(self) -> Mapping[int, Affine]:
+        """Looked up once a way down: to know whether they still hold reads all weights."""
+        return self.statistics.measured(self.input_shape)
 
     def _unbroadcast(self, value: Tensor, source: int) -> Tensor:
         """The mean over what an addend was broadcast along."""

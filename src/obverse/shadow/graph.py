@@ -6,7 +6,7 @@ Not for tracing (see trace) nor for running backwards (see generate).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -98,14 +98,13 @@ class Graph:
 
     def below(self, stage: Stage) -> set[int]:
         """The stages that a stage is computed from, gates aside."""
-        found: set[int] = set()
-        open_stages = list(stage.inputs)
-        while open_stages:
-            index = open_stages.pop()
-            if index not in found:
-                found.add(index)
-                open_stages.extend(self.stages[index].inputs)
-        return found
+        return with_sources(self.stages, stage.inputs)
+
+    @cached_property
+    def map_of(self) -> Mapping[int, Layer]:
+        """The layer of each map, and of each norm that is folded into one, by stage."""
+        maps = [layer for layer in self.layers.values() if layer.is_map]
+        return {stage.index: layer for layer in maps for stage in (layer.stage, *layer.norms)}
 
     def shapes(self, input_shape: Shape) -> dict[fx.Node, Shape]:
         """The shape of one element of every stage's output, for inputs of a shape; found by running two.
@@ -131,8 +130,8 @@ class Graph:
                     torch.manual_seed(0)  # twice: a net may drop out even in evaluation
                     self.run(x, None, note)
                     torch.manual_seed(0)
-                    with evaluation(self.net):
-                        own = self.net.forward(x)  # without hooks of its own
+                    with evaluation(self.net, in_place=True):
+                        own = self.net.forward(x.clone())  # without hooks of its own
             except BadInput:
                 raise
             except Exception as error:  # the net's own code runs here: anything can come out of it
@@ -208,11 +207,15 @@ def describe(stage: Stage) -> str:
 
 
 @contextmanager
-def evaluation(net: nn.Module) -> Iterator[None]:
-    """The net in evaluation mode with nothing done in place; every module is as before afterwards."""
+def evaluation(net: nn.Module, *, in_place: bool = False) -> Iterator[None]:
+    """The net in evaluation mode; every module is as before afterwards.
+
+    Unless `in_place`, nothing is done in place: what reads a tensor again then reads another value, so that
+    this is for running a trace (which has been corrected for it), not for running the net.
+    """
     modules = list(net.modules())
     training = [module.training for module in modules]
-    inplace = [module for module in modules if getattr(module, "inplace", False) is True]
+    inplace = [one for one in modules if not in_place and getattr(one, "inplace", False) is True]
     for module in modules:
         module.training = False
     _set_inplace(inplace, False)
@@ -237,7 +240,7 @@ def interpret(
     see: Callable[[fx.Node, Any], None],
 ) -> None:
     """Run in order those nodes of a trace that some need; values are let go after their last use."""
-    needed = set(nodes) if wanted is None else _with_ancestors(wanted)
+    needed = set(nodes) if wanted is None else with_ancestors(wanted)
     uses = {node: sum(user in needed for user in node.users) for node in needed}
     values: dict[fx.Node, Any] = {}
     given = False
@@ -260,7 +263,20 @@ def interpret(
                 del values[source]
 
 
-def _with_ancestors(nodes: set[fx.Node]) -> set[fx.Node]:
+def with_sources(stages: Sequence[Stage], start: Iterable[int]) -> set[int]:
+    """Some stages and all that they are computed from, gates aside."""
+    found: set[int] = set()
+    open_stages = list(start)
+    while open_stages:
+        index = open_stages.pop()
+        if index not in found:
+            found.add(index)
+            open_stages.extend(stages[index].inputs)
+    return found
+
+
+def with_ancestors(nodes: set[fx.Node]) -> set[fx.Node]:
+    """Some nodes of a trace and all that they are computed from."""
     found, open_nodes = set(nodes), list(nodes)
     while open_nodes:
         for source in open_nodes.pop().all_input_nodes:

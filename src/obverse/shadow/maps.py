@@ -18,7 +18,7 @@ from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
-from .reversal import Rule, Shape, register_all, register_rule
+from .reversal import Rule, Shape, adjoint, each_dimension, register_all
 
 _CONVOLVE = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _TRANSPOSED = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
@@ -94,24 +94,27 @@ def linear_energy(module: Any, input_shape: Shape) -> Tensor:
 
 def _norms(weight: Tensor) -> Tensor:
     """Norms over the inputs, without a temporary of the weight's size; in float32 where half overflows."""
-    kind = torch.float32 if weight.dtype.itemsize < 4 else weight.dtype
-    norms: Tensor = torch.linalg.vector_norm(weight, dim=1, dtype=kind)
+    norms: Tensor = torch.linalg.vector_norm(weight, dim=1, dtype=_exact(weight))
     return norms
+
+
+def _exact(weight: Tensor) -> torch.dtype:
+    return torch.float32 if weight.dtype.itemsize < 4 else weight.dtype
 
 
 def adjoint_conv(module: Any, h: Tensor, input_shape: Shape) -> Tensor:
     """The transposed convolution, and the adjoint of the padding where that is no zero padding."""
     weight = weight_of(module)
     spatial = weight.dim() - 2
-    if module.padding_mode != "zeros":
-        padded = _padded_shape(module, input_shape)
-        down = _transposed(weight, h, module, [0] * spatial, padded[1:])
-        return _adjoint_pad(down, input_shape, _pads(module), module.padding_mode)
     pads = _pads(module)
-    if all(left == right for left, right in pads):
+    if module.padding_mode == "zeros" and all(left == right for left, right in pads):
         return _transposed(weight, h, module, [left for left, _ in pads], input_shape[1:])
-    padded = _padded_shape(module, input_shape)  # "same" with an even kernel: one more on the right
+    padded = _padded_shape(module, input_shape)
     down = _transposed(weight, h, module, [0] * spatial, padded[1:])
+    if module.padding_mode != "zeros":
+        sides = [side for pair in reversed(pads) for side in pair]
+        return adjoint(lambda x: F.pad(x, sides, mode=module.padding_mode), down, input_shape)
+    # "same" with an even kernel: one more on the right
     for dimension, ((left, _), size) in enumerate(zip(pads, input_shape[1:], strict=True), start=2):
         down = down.narrow(dimension, left, size)
     return down
@@ -124,9 +127,9 @@ def _transposed(weight: Tensor, h: Tensor, module: Any, padding: list[int], size
         for want, have, stride, pad, dilation, kernel in zip(
             size,
             h.shape[2:],
-            _each(module.stride, spatial),
+            each_dimension(module.stride, spatial),
             padding,
-            _each(module.dilation, spatial),
+            each_dimension(module.dilation, spatial),
             weight.shape[2:],
             strict=True,
         )
@@ -134,14 +137,6 @@ def _transposed(weight: Tensor, h: Tensor, module: Any, padding: list[int], size
     return _TRANSPOSED[spatial](
         h.to(weight.dtype), weight, None, module.stride, padding, extra, module.groups, module.dilation
     )
-
-
-def _adjoint_pad(x: Tensor, shape: Shape, pads: list[tuple[int, int]], mode: str) -> Tensor:
-    flat = [side for pair in reversed(pads) for side in pair]
-    with torch.inference_mode(False), torch.enable_grad():
-        inner = torch.zeros(len(x), *shape, dtype=x.dtype, device=x.device, requires_grad=True)
-        outer = F.pad(inner, flat, mode=mode)
-    return torch.autograd.grad(outer, inner, x)[0]
 
 
 def conv_energy(module: Any, input_shape: Shape) -> Tensor:
@@ -155,16 +150,16 @@ def conv_energy(module: Any, input_shape: Shape) -> Tensor:
     settings = zip(
         input_shape[1:],
         weight.shape[2:],
-        _each(module.stride, spatial),
-        _each(module.dilation, spatial),
+        each_dimension(module.stride, spatial),
+        each_dimension(module.dilation, spatial),
         _pads(module),
         strict=True,
     )
-    kind = torch.float32 if weight.dtype.itemsize < 4 else weight.dtype
+    kind = _exact(weight)
     counts = [_meetings(*setting, module.padding_mode).to(weight.device, kind) for setting in settings]
     if module.padding_mode == "zeros":  # every tap has a pixel of its own: only k = l counts
         return (_norms(weight).square() * _outer([count.diagonal() for count in counts])).flatten(1).sum(1)
-    flat = weight.flatten(2).to(counts[0].dtype)
+    flat = weight.flatten(2).to(kind)
     gram = torch.einsum("oik,oil->okl", flat, flat)
     for depth, count in enumerate(counts):
         gram = gram * _spread(count, [len(each) for each in counts], depth)
@@ -223,10 +218,10 @@ def transposed_energy(module: Any, input_shape: Shape) -> Tensor:
     for size, kernel, stride, dilation, pad, extra in zip(
         input_shape[1:],
         weight.shape[2:],
-        _each(module.stride, spatial),
-        _each(module.dilation, spatial),
-        _each(module.padding, spatial),
-        _each(module.output_padding, spatial),
+        each_dimension(module.stride, spatial),
+        each_dimension(module.dilation, spatial),
+        each_dimension(module.padding, spatial),
+        each_dimension(module.output_padding, spatial),
         strict=True,
     ):
         length = (size - 1) * stride - 2 * pad + dilation * (kernel - 1) + extra + 1
@@ -246,10 +241,12 @@ def _pads(module: Any) -> list[tuple[int, int]]:
     if module.padding == "same":
         totals = [
             dilation * (kernel - 1)
-            for dilation, kernel in zip(_each(module.dilation, spatial), module.weight.shape[2:], strict=True)
+            for dilation, kernel in zip(
+                each_dimension(module.dilation, spatial), module.weight.shape[2:], strict=True
+            )
         ]
         return [(total // 2, total - total // 2) for total in totals]
-    return [(pad, pad) for pad in _each(module.padding, spatial)]
+    return [(pad, pad) for pad in each_dimension(module.padding, spatial)]
 
 
 def _padded_shape(module: Any, input_shape: Shape) -> Shape:
@@ -260,28 +257,9 @@ def _padded_shape(module: Any, input_shape: Shape) -> Shape:
     )
 
 
-def _each(value: int | Sequence[int], dimensions: int) -> Sequence[int]:
-    if isinstance(value, int):
-        return [value] * dimensions
-    return list(value) * (dimensions if len(value) == 1 else 1)
-
-
-register_rule(nn.Linear, Rule(reverse=adjoint_linear, energy=linear_energy))
-register_rule(LinearCall, Rule(reverse=adjoint_linear, energy=linear_energy))
+register_all((nn.Linear, LinearCall), Rule(reverse=adjoint_linear, energy=linear_energy))
+register_all((nn.Conv1d, nn.Conv2d, nn.Conv3d, ConvCall), Rule(reverse=adjoint_conv, energy=conv_energy))
 register_all(
-    (
-        nn.Conv1d,
-        nn.Conv2d,
-        nn.Conv3d,
-        ConvCall,
-    ),
-    Rule(reverse=adjoint_conv, energy=conv_energy),
-)
-register_all(
-    (
-        nn.ConvTranspose1d,
-        nn.ConvTranspose2d,
-        nn.ConvTranspose3d,
-    ),
+    (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
     Rule(reverse=adjoint_transposed, energy=transposed_energy),
 )

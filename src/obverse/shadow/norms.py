@@ -77,20 +77,11 @@ def _has_no_running_statistics(module: Any) -> bool:
 
 
 register_all(
-    (
-        nn.BatchNorm1d,
-        nn.BatchNorm2d,
-        nn.BatchNorm3d,
-        nn.SyncBatchNorm,
-    ),
+    (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm),
     Norm(batch_norm, from_data=_has_no_running_statistics),
 )
 register_all(
-    (
-        nn.InstanceNorm1d,
-        nn.InstanceNorm2d,
-        nn.InstanceNorm3d,
-    ),
+    (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d),
     Norm(instance_norm, from_data=_has_no_running_statistics),
 )
 register_rule(nn.GroupNorm, Norm(group_norm))

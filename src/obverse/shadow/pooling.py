@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .reversal import Rule, Shape, register_all
+from .reversal import Rule, Shape, adjoint, each_dimension, register_all
 
 
 def spread_maximum(y: Tensor, size: Sequence[int], starts: list[list[int]], ends: list[list[int]]) -> Tensor:
@@ -45,7 +45,8 @@ def reverse_max_pool(module: Any, h: Tensor, input_shape: Shape) -> Tensor:
     size = input_shape[1:]
     dimensions = len(size)
     kernel, stride, padding, dilation = (
-        _each(getattr(module, name), dimensions) for name in ("kernel_size", "stride", "padding", "dilation")
+        each_dimension(getattr(module, name), dimensions)
+        for name in ("kernel_size", "stride", "padding", "dilation")
     )
     if kernel == stride and not any(padding) and all(step == 1 for step in dilation):
         return _side_by_side(h, size, kernel)
@@ -90,20 +91,6 @@ def unpool_at(h: Tensor, positions: Tensor, input_shape: Shape) -> Tensor:
     flat = h.new_zeros(*h.shape[:2], *input_shape[1:]).flatten(2)
     flat.scatter_(2, positions.flatten(2), h.flatten(2))
     return flat.reshape(len(h), *input_shape)
-
-
-def _each(value: int | Sequence[int], dimensions: int) -> Sequence[int]:
-    return [value] * dimensions if isinstance(value, int) else list(value)
-
-
-def adjoint(module: nn.Module, h: Tensor, input_shape: Shape) -> Tensor:
-    """The adjoint of any module that is linear in its input, by automatic differentiation."""
-    with torch.inference_mode(False), torch.enable_grad():
-        x = torch.zeros(len(h), *input_shape, dtype=h.dtype, device=h.device, requires_grad=True)
-        y = module(x)
-    if y.requires_grad is False:  # no input reaches the output
-        return torch.zeros_like(x)
-    return torch.autograd.grad(y, x, h.to(y.dtype))[0]
 
 
 MAX_POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)

@@ -5,7 +5,7 @@ Not for whole nets (see trace and shadow) nor for gradients: generation is data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -147,3 +147,20 @@ def find_rule(module: nn.Module) -> AnyRule | None:
 def unchanged(module: nn.Module, h: Tensor, input_shape: Shape) -> Tensor:
     """The reverse of what does nothing in inference."""
     return h
+
+
+def adjoint(module: Callable[[Tensor], Tensor], h: Tensor, input_shape: Shape) -> Tensor:
+    """The adjoint of any module or function that is affine in its input, by automatic differentiation."""
+    with torch.inference_mode(False), torch.enable_grad():
+        x = torch.zeros(len(h), *input_shape, dtype=h.dtype, device=h.device, requires_grad=True)
+        y = module(x)
+    if y.requires_grad is False:  # no input reaches the output
+        return torch.zeros_like(x)
+    return torch.autograd.grad(y, x, h.to(y.dtype))[0]
+
+
+def each_dimension(value: int | Sequence[int], dimensions: int) -> list[int]:
+    """A setting of convolution or pooling, spelled out for every dimension."""
+    if isinstance(value, int):
+        return [value] * dimensions
+    return list(value) * (dimensions if len(value) == 1 else 1)

@@ -133,12 +133,14 @@ class Shadow:
     def infer(self, x: Tensor, layer: str | None = None) -> Tensor:
         """h of a layer for inputs x, as in evaluation mode: behind norm and activation, without dropout."""
         node = self.layer(layer).output.node
+        self.graph.shapes(tuple(x.shape[1:]))  # the first time this finds out a trace that is not the net
         return self.graph.infer_with_gradient(x, {node})[node]
 
     @torch.no_grad()
     def hidden(self, x: Tensor, layers: Sequence[str] | None = None) -> dict[str, Tensor]:
         """h of several layers (all by default) from one pass over x."""
         chosen = {name: self.layer(name).output.node for name in (self.layers if layers is None else layers)}
+        self.graph.shapes(tuple(x.shape[1:]))
         found = self.graph.infer(x, set(chosen.values()))
         return {name: found[node] for name, node in chosen.items()}
 
@@ -287,7 +289,6 @@ class Shadow:
         floors = None if self.floor is None else tuple(self.floor.flatten().tolist())
         return Calibration(tuple(results), self.signed, floors)
 
-    @torch.no_grad()
     def _value(self, node: fx.Node, x: Tensor) -> Tensor:
         return self.graph.infer(x, {node})[node]
 
@@ -304,12 +305,10 @@ class Shadow:
         if top.name not in self._levels:
             x, node = self._level_inputs.to(like(self.net)), top.output.node
             h, found = self._value(node, x), []
-            for theory in (
-                (False,) if self.graph.is_chain else (False, True)
-            ):  # in a chain only the level differs
+            infer, mean = partial(self._value, node), _by_channel(self._mean, x)
+            # In a chain other scales differ by a factor alone, which is what the level finds.
+            for theory in (False,) if self.graph.is_chain else (False, True):
                 down = self._generation(tuple(x.shape[1:]), theory=theory).down(top, h)
-                infer = partial(self._value, node)
-                mean = _by_channel(self._mean, down)
                 error, level = calibrate_level(infer, down, h, self._at_input, mean)
                 found.append((error, replace(level, theory=theory)))
             self._levels[top.name] = min(found, key=lambda pair: pair[0])[1]

@@ -16,7 +16,7 @@ from ..errors import BadInput
 from . import norms as _norms  # noqa: F401  (its rules)
 from . import structure as st
 from .activations import SelfGate
-from .graph import Graph, Layer, Stage, attribute, call_node, describe
+from .graph import Graph, Layer, Stage, attribute, call_node, describe, with_ancestors, with_sources
 from .maps import ConvCall, LinearCall
 from .reversal import Activation, AnyRule, Norm, find_rule, register_rule
 
@@ -91,18 +91,15 @@ class Builder:
         tensors = self._tensors(node)
         if node.op == "call_module":
             module = self.net.get_submodule(str(node.target))
-            if not isinstance(module, nn.Module) or len(tensors) != 1:
-                self._add(node, module, tensors, known=False)
-            else:
-                self._add(node, module, tensors)
+            self._add(node, module, tensors, known=len(tensors) == 1)
             return
         if node.target in st.CONCATENATIONS:
             self._concatenation(node, tensors)
         elif node.target in st.ADDITIONS | st.SUBTRACTIONS | st.PRODUCTS | st.QUOTIENTS:
             self._arithmetic(node, tensors)
         elif len(tensors) != 1 or isinstance(node.args[0] if node.args else None, (list, tuple)):
-            self._add(node, nn.Identity(), tensors, known=False)
-        elif node.target in (F.linear, F.conv1d, F.conv2d, F.conv3d):
+            self._refuse(node, tensors)
+        elif node.target in st.MAP_CALLS:
             self._map_call(node, tensors)
         elif node.target in st.CLAMPS:
             limits: Any = (node.args[1:], node.kwargs)
@@ -114,7 +111,7 @@ class Builder:
         elif node.target in st.LINEAR:
             self._add(node, st.Call(lambda x: self._call(node, tensors[0], x)), tensors)
         else:
-            self._add(node, nn.Identity(), tensors, known=False)
+            self._refuse(node, tensors)
 
     def _concatenation(self, node: fx.Node, tensors: list[fx.Node]) -> None:
         parts: Any = node.args[0] if node.args else node.kwargs.get("tensors")
@@ -124,7 +121,7 @@ class Builder:
         if whole and dimension != 0:
             self._add(node, st.Concatenate(dimension), tensors)
         else:  # constants among the parts, or the batch grows
-            self._add(node, nn.Identity(), tensors, known=False)
+            self._refuse(node, tensors)
 
     def _call(self, node: fx.Node, tensor: fx.Node, x: torch.Tensor) -> Any:
         """A node's function of its one tensor; what it reads of shapes is read off this very tensor."""
@@ -188,7 +185,7 @@ class Builder:
         elif node.target in st.PRODUCTS:
             self._product(node, tensors)
         else:
-            self._add(node, nn.Identity(), tensors, known=False)
+            self._refuse(node, tensors)
 
     def _with_constant(self, node: fx.Node, tensor: fx.Node, left: Any, right: Any) -> None:
         other = right if left is tensor else left
@@ -204,7 +201,7 @@ class Builder:
         elif node.target in st.QUOTIENTS and left is tensor and "rounding_mode" not in node.kwargs:
             self._add(node, st.Factor(lambda: 1 / self._constant(other)), [tensor])
         else:
-            self._add(node, nn.Identity(), [tensor], known=False)
+            self._refuse(node, [tensor])
 
     def _product(self, node: fx.Node, tensors: list[fx.Node]) -> None:
         """x·g(x) entry by entry is an activation; else the factor computed from the other is the gate."""
@@ -214,10 +211,11 @@ class Builder:
                 self._add(node, SelfGate(chain), [value])
                 return
         for value, gate in (tensors, tensors[::-1]):
-            if self._is_gate(gate) or self._above(gate, value):
+            computed = gate is not value and value in with_ancestors({gate})
+            if computed or self._is_gate(gate):
                 self._add(node, st.Gate(), [value], gate=self.of[gate])
                 return
-        self._add(node, nn.Identity(), tensors, known=False)
+        self._refuse(node, tensors)
 
     def _entrywise(self, value: fx.Node, gate: fx.Node) -> tuple[nn.Module, ...] | None:
         chain: list[nn.Module] = []
@@ -239,16 +237,9 @@ class Builder:
             stage = self.stages[stage.inputs[0]] if passes and stage.inputs else None
         return False
 
-    def _above(self, node: fx.Node, other: fx.Node) -> bool:
-        open_nodes, seen = [node], {node}
-        while open_nodes:
-            for source in open_nodes.pop().all_input_nodes:
-                if source is other:
-                    return True
-                if source not in seen:
-                    seen.add(source)
-                    open_nodes.append(source)
-        return False
+    def _refuse(self, node: fx.Node, tensors: list[fx.Node]) -> None:
+        """A step that nobody knows how to reverse; an error only if a layer stands above it."""
+        self._add(node, nn.Identity(), tensors, known=False)
 
     def _add(
         self, node: fx.Node, module: nn.Module, tensors: Any, known: bool = True, gate: int | None = None
@@ -262,7 +253,7 @@ class Builder:
     def _name(self, node: fx.Node) -> str:
         """The module's own name; of a function call that of its node. Later uses get a number."""
         name = str(node.target) if node.op == "call_module" else node.name
-        if node.op == "call_function" and node.target in (F.linear, F.conv1d, F.conv2d, F.conv3d):
+        if node.op == "call_function" and node.target in st.MAP_CALLS:
             owner = next(reversed(node.meta.get("nn_module_stack", {})), "")
             name = owner if owner and owner not in self.names else name
         self.names[name] = self.names.get(name, 0) + 1
@@ -304,13 +295,8 @@ class Builder:
 
     def _live(self) -> list[Stage]:
         """The stages between input and output, without those that only compute gates or nothing."""
-        open_stages = [self.of[node] for node in self.nodes[-1].all_input_nodes if node in self.of]
-        found: set[int] = set()
-        while open_stages:
-            index = open_stages.pop()
-            if index not in found:
-                found.add(index)
-                open_stages.extend(self.stages[index].inputs)
+        results = [self.of[node] for node in self.nodes[-1].all_input_nodes if node in self.of]
+        found = with_sources(self.stages, results)
         return [self.stages[index] for index in sorted(found)]
 
     def _join_name(self, output: Stage, taken: dict[str, Layer]) -> str:

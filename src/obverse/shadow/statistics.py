@@ -16,9 +16,8 @@ from .graph import Graph, Stage, like
 from .reversal import Norm, Shape
 from .structure import Gate
 
-REFERENCES = (
-    32  # enough for means over inputs to 1/√32 of their spread; a forward pass each time weights change
-)
+# Enough for means over inputs to 1/√32 of their spread; a forward pass over them each time weights change.
+REFERENCES = 32
 Affine = tuple[Tensor, Tensor]
 
 
@@ -33,12 +32,13 @@ class Statistics:
 
     def affine(self, stage: Stage, input_shape: Shape) -> Affine:
         """(gain, shift) of a norm, (mean gate, 0) of a gate."""
-        if isinstance(stage.rule, Norm) and not stage.rule.from_data(stage.module):
+        if isinstance(stage.rule, Norm) and not needs_data(stage):
             shape = self.graph.shapes(input_shape)[self.graph.stages[stage.inputs[0]].node]
             return stage.rule.affine(stage.module, like(self.graph.net).new_empty(0, *shape))
-        return self._measured(input_shape)[stage.index]
+        return self.measured(input_shape)[stage.index]
 
-    def _measured(self, input_shape: Shape) -> dict[int, Affine]:
+    def measured(self, input_shape: Shape) -> dict[int, Affine]:
+        """Those that need data, by stage; measured again where the weights have changed."""
         tensors = [*self.graph.net.parameters(), *self.graph.net.buffers()]
         # By their sums: versions of tensors miss what is done to .data, and forward passes cost far more.
         sums = tuple(float(tensor.detach().double().sum()) for tensor in tensors)

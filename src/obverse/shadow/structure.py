@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
-from .pooling import ADAPTIVE_MAX_POOLS, adjoint
-from .reversal import Rule, Shape, register_all, register_rule, unchanged
+from .pooling import ADAPTIVE_MAX_POOLS
+from .reversal import Rule, Shape, adjoint, register_all, register_rule, unchanged
 
 
 class Reshape(nn.Module):
@@ -89,28 +89,13 @@ def _reshape_back(module: nn.Module, h: Tensor, input_shape: Shape) -> Tensor:
     return h.reshape(len(h), *input_shape)
 
 
-register_rule(Input, Rule(reverse=unchanged, exact=True))
-register_rule(Reshape, Rule(reverse=_reshape_back, exact=True))
+register_all((Reshape, nn.Flatten, nn.Unflatten), Rule(reverse=_reshape_back, exact=True))
 register_rule(Call, Rule(reverse=adjoint))
-register_rule(Shift, Rule(reverse=unchanged, exact=True))
-register_all(
-    (
-        nn.Flatten,
-        nn.Unflatten,
-    ),
-    Rule(reverse=_reshape_back, exact=True),
-)
-register_all(
-    (
-        nn.PixelShuffle,
-        nn.PixelUnshuffle,
-        nn.ChannelShuffle,
-    ),
-    Rule(reverse=adjoint, exact=True),
-)
-register_all((
-    nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout,
-     nn.FeatureAlphaDropout,), Rule(reverse=unchanged, exact=True))  # fmt: skip
+register_all((nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle), Rule(reverse=adjoint, exact=True))
+_DROPOUTS = (
+    nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout,
+)  # fmt: skip
+register_all((Input, Shift, nn.Identity, *_DROPOUTS), Rule(reverse=unchanged, exact=True))
 
 # Function calls that stand for a module, by its class; the arguments carry the same names in both.
 MODULES: dict[Any, type[nn.Module]] = {
@@ -150,6 +135,7 @@ ADDITIONS = {operator.add, operator.iadd, torch.add, "add", "add_"}
 SUBTRACTIONS = {operator.sub, operator.isub, torch.sub, "sub", "sub_"}
 PRODUCTS = {operator.mul, operator.imul, torch.mul, "mul", "mul_"}
 QUOTIENTS = {operator.truediv, operator.itruediv, torch.div, "div", "div_"}
+MAP_CALLS = {F.linear, F.conv1d, F.conv2d, F.conv3d}
 CONCATENATIONS = {torch.cat, torch.concat, torch.concatenate, torch.hstack}
 PIECES = {
     torch.chunk,

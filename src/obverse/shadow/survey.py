@@ -133,7 +133,7 @@ class Surveyor:
     @torch.no_grad()
     def labels(self, x: Tensor) -> Tensor | None:
         """The net's label of each x; None where its output is not a row of numbers an input."""
-        with evaluation(self.net):
+        with evaluation(self.net, in_place=True):
             found = self.net(x.clone())  # a net may work in place
         if not isinstance(found, Tensor) or found.dim() != 2 or len(found) != len(x) or found.shape[1] < 2:
             return None
@@ -190,7 +190,7 @@ def estimate_norms(net: nn.Module, x: Tensor) -> nn.Module:
     """Replace the running statistics of batch norms, which belong to other weights, by those over x."""
     norms = [module for module in net.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
     momenta = [norm.momentum for norm in norms]
-    with evaluation(net):
+    with evaluation(net, in_place=True):
         for norm in norms:
             norm.training, norm.momentum = True, 1.0  # the statistics of this batch and of no other
         if norms and len(x) > 1:
