@@ -1,0 +1,18 @@
+"""A memorizing net as a safetensors file, and back. Not for what was measured on it: that is JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..nets.memory import ResidualMemory
+from ..tensors import load_tensors, save_tensors
+
+
+def save_memory(net: ResidualMemory, path: str | Path) -> None:
+    """Write the net's tensors, whole or not at all."""
+    save_tensors(Path(path), net.state_dict())
+
+
+def load_memory(path: str | Path) -> ResidualMemory:
+    """The net in a file; names, sizes and types that are not those of such a net are refused."""
+    return ResidualMemory(load_tensors(Path(path)))

@@ -1,0 +1,47 @@
+"""Tensors in safetensors files, never pickle: written whole or not at all, read as the data they are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from .errors import BadInput
+from .files import replace_atomically
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
+    """Write a safetensors file, whole or not at all; returns its SHA-256."""
+    from safetensors.torch import save
+
+    # Not save_file: it writes through a temporary file of its own, which a crash would leave behind, and
+    # hides the cause of a failed write.
+    content = save({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(content)
+
+    replace_atomically(path, write)
+    return hashlib.sha256(content).hexdigest()
+
+
+def parse_tensors(content: bytes, path: Path) -> dict[str, Tensor]:
+    """The tensors in the bytes of a safetensors file; what is wrong is said of `path`."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    try:
+        return load(content)
+    except (SafetensorError, KeyError) as error:  # KeyError: a type of numbers that torch does not have
+        raise BadInput(f"safetensors in {path}", got=error, do="restore it from a copy") from None
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"a safetensors file {path}", got=error.strerror, do="check the path") from None
+    return parse_tensors(content, path)
