@@ -64,4 +64,5 @@ def read_results(file: Path) -> dict[Key, dict[str, Any]]:
     if not file.exists():
         return {}
     records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
-    return {json.dumps(record["settings"], sort_keys=True): record for record in records}
+    # Settings that came later have their defaults: those were not to be chosen then.
+    return {key_of(Settings.from_mapping(record["settings"], str(file))): record for record in records}

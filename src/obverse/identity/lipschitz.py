@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import log
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,8 +12,12 @@ from ..nets.memory import ResidualMemory
 
 
 @torch.no_grad()
-def local_lipschitz(net: ResidualMemory, x: Tensor) -> Tensor:
+def local_lipschitz(net: ResidualMemory, x: Tensor, rows: int = 500) -> Tensor:
     """‖Jacobian of the scores with respect to the input‖₂ at each point: how fast the net changes there."""
+    return torch.cat([_steepness(net, part) for part in x.split(rows)])
+
+
+def _steepness(net: ResidualMemory, x: Tensor) -> Any:
     h = net.project(x)
     jacobians = (
         torch.eye(net.width, dtype=h.dtype).expand(len(h), -1, -1).clone()
@@ -25,12 +30,9 @@ def local_lipschitz(net: ResidualMemory, x: Tensor) -> Tensor:
             step = outer @ (active.unsqueeze(2) * inner)
             jacobians[moved] += step @ jacobians[moved]
             h[moved] += answers[moved].relu() @ outer.T
-    # ‖J P‖ = ‖J L‖ for P Pᵀ = L Lᵀ: the projection has as many columns as an image has pixels
-    gram = net.projection @ net.projection.T
-    values, vectors = torch.linalg.eigh(gram)
-    root = vectors * values.clamp(min=0).sqrt()
-    found: Tensor = torch.linalg.matrix_norm(net.head @ jacobians @ root, 2)
-    return found
+    # ‖J P‖ = ‖J Rᵀ‖ for Pᵀ = Q R: the projection has as many columns as an image has pixels
+    root = torch.linalg.qr(net.projection.T).R.T
+    return torch.linalg.matrix_norm(net.head @ jacobians @ root, 2)
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import ceil, inf, log
+from sys import float_info
 from typing import Any
 
 import torch
@@ -25,15 +26,17 @@ from .construct import (
     nearest_target,
     random_projection,
     scaling,
+    silence,
     targets,
-    thresholds,
 )
-from .distinct import distinct
+from .points import checked, distinct, first_equal
 
 ROWS = 1000  # points at a time: their k numbers stay in the cache
 COMFORTABLE = 1e-7  # a relative gap that leaves moves nine digits; a better one is not looked for
-MERGED = 1e-9  # points of one label closer than this, relative, are moved together
-OFFSETS = (1.1, 2.1, 4.1, 8.1, 16.1)  # in units of the mean length of z, tried in turn
+FINEST = 16 * float_info.epsilon  # times k: a smaller gap may be a matter of the order of a sum
+MERGED = 1e-14  # points of one label that are closer than this, relative, are moved together
+OFFSETS = (1.1, 2.1, 4.1, 8.1, 16.1)  # in units of the median length of z, tried in turn
+QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is, of how much
 
@@ -49,13 +52,15 @@ class Memorized(Record):
     width: int
     blocks: int
     parameters: int  # of the blocks and the class scores
-    projection: int  # numbers of the first layer: k·d weights, k offsets, d means
+    projection: int  # numbers of the first layer: k·d weights, k offsets, d centres
     budget: float  # n ln n + r², n the number of distinct points
     errors: int
-    margin: float  # smallest lead of the right score over the next one
-    ideal_margin: float  # the same if every point were exactly at its target
-    gap: float  # smallest room for a threshold as a share of ‖z_i‖²: how hard the hardest point is
-    closest: tuple[int, int]  # the points that leave this room
+    margins: tuple[float, ...]  # lead of the right score over the next one: QUANTILES over the points
+    ideal_margin: float  # the smallest lead if every point were exactly at its target
+    gap: (
+        float | None
+    )  # smallest room for a threshold as a share of ‖z_i‖²; None: not known to a net from a file
+    closest: tuple[int, int] | None  # the points that leave no more room
     dtype: str
 
     @property
@@ -63,12 +68,17 @@ class Memorized(Record):
         """Parameters ÷ (n ln n + r²)."""
         return self.parameters / self.budget
 
+    @property
+    def margin(self) -> float:
+        """The smallest lead of the right score over the next one."""
+        return self.margins[0]
+
     def __str__(self) -> str:
         right = self.points - self.errors
         return (
             f"{right:,} of {self.points:,} points labelled right ({100 * right / self.points:.2f} %) by "
-            f"{self.blocks:,} blocks of width {self.width}: {self.parameters:,} parameters = "
-            f"{self.constant:.2f}·(n ln n + r²), behind a projection of {self.projection:,}; "
+            f"{self.blocks:,} block{'s' * (self.blocks != 1)} of width {self.width}: {self.parameters:,} "
+            f"parameters = {self.constant:.2f}·(n ln n + r²), behind a projection of {self.projection:,}; "
             f"margin {self.margin:.3g}"
         )
 
@@ -94,23 +104,20 @@ def memorize(
     """
     x, y, r = checked(x, y, classes)
     first = distinct(x, y)
-    n = len(first)
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise BadInput("a torch.Generator", got=repr(generator), do="torch.Generator().manual_seed(…)")
     generator = torch.Generator().manual_seed(0) if generator is None else generator
     if width is not None and (type(width) is not int or width < 1):
         raise BadInput("a width of at least 1", got=repr(width), do="leave it out")
-    k = choose_width(n, r) if width is None else width
+    k = choose_width(len(first), r) if width is None else width
     while True:
         placed = _place(x[first], y[first], k, generator, on_progress)
-        closest = int(first[placed.closest[0]]), int(first[placed.closest[1]])
-        net = _assemble(placed, y[first], r, generator)
-        if net is not None:
-            net.facts = facts = replace(
-                verify(net, x, y, on_progress=on_progress),
-                distinct=n,
-                budget=n * log(n) + r**2,
-                gap=placed.gap,
-                closest=closest,
-            )
+        first_of, second_of = placed.closest
+        closest = int(first[first_of]), int(first[second_of])
+        if placed.gap >= FINEST * k:
+            net = _assemble(placed, y[first], r, generator)
+            facts = _verified(net, x, y, len(first), on_progress)
+            net.facts = replace(facts, gap=placed.gap, closest=closest)
             if facts.errors == 0:
                 return net
         if k == 1 or width is not None:
@@ -141,58 +148,69 @@ class _Placed:
     offset: Tensor
     z: Tensor
     order: Tensor  # z[i] is point order[i]
-    later: Tensor  # the largest ⟨z_i, z_j⟩, j later
+    silent: Tensor  # what unit i must not answer to
+    radius: float  # of the targets
     gap: float
     closest: tuple[int, int]
+
+    @property
+    def quality(self) -> float:
+        """Targets are as short as the shortest point, so that it counts too."""
+        return min(self.gap, self.radius**2)
 
 
 def _place(
     x: Tensor, y: Tensor, width: int, generator: torch.Generator, on_progress: Progress | None
 ) -> _Placed:
-    """The points behind the first of some random projections that leaves a comfortable gap, or the best.
-
-    A point that all but coincides with a later one of its label is left out: it is moved with that one.
-    """
-    centre, deviation = scaling(x)
+    """The points behind the first of some random projections that is comfortable, or the best of them."""
+    centre, scale = scaling(x)
     best: _Placed | None = None
-    for number, distance in enumerate(OFFSETS):
-        if on_progress:
-            on_progress("projections", number, len(OFFSETS))
-        projection = random_projection(x.shape[1], width, generator) / deviation
+    for distance in OFFSETS:
+        projection = random_projection(x.shape[1], width, generator) / scale
         z = torch.cat([(part.double() - centre) @ projection.T for part in x.split(ROWS)])
-        length = float(z.square().sum(1).mean().sqrt()) or 1.0
+        length = float(z.norm(dim=1).median()) or 1.0
         projection, z = projection / length, z / length
         offset = away_from_zero(z, distance, generator)
         z += offset
-        order = z.norm(dim=1).argsort(descending=True)
-        z = z[order]
-        later, index = closest_later(z)
-        squares = z.square().sum(1)
-        # A single point has all the room there is; one that falls on 0 has none.
-        gaps = torch.where(squares > 0, 1 - later / squares, 0.0).clamp(max=1.0)
-        near = (z - z[index]).square().sum(1) <= MERGED**2 * squares
-        merged = near & (y[order] == y[order[index]]) & (index != torch.arange(len(z)))
-        gaps[merged] = 1.0
-        hardest = int(gaps.argmin())
-        closest = int(order[hardest]), int(order[index[hardest]])
-        gap = min(float(gaps[hardest]), float(squares.min()))  # targets are as short as the shortest point
-        if best is None or gap > best.gap:
-            kept = ~merged
-            best = _Placed(centre, projection, offset, z[kept], order[kept], later[kept], gap, closest)
-        if gap >= COMFORTABLE:
+        found = _ordered(z, y, on_progress)
+        if best is None or found.quality > best.quality:
+            best = replace(found, centre=centre, projection=projection, offset=offset)
+        if found.quality >= COMFORTABLE:
             break
     assert best is not None
     return best
 
 
-def _assemble(placed: _Placed, y: Tensor, classes: int, generator: torch.Generator) -> ResidualMemory | None:
-    """The net; None where a gap is too small for finite weights."""
+def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Placed:
+    """Points in descending norm, and the room that each leaves for a threshold.
+
+    A point that all but coincides with a later one of its label is left out: it is moved with that one.
+    """
+    total = len(z)
+    order = z.norm(dim=1).argsort(descending=True)
+    z = z[order]
+    later, index = closest_later(z, on_progress and (lambda done: on_progress("thresholds", done, total)))
+    squares = z.square().sum(1)
+    radius = float(squares[-1].sqrt()) / 2
+    silent = silence(z, later, radius)
+    gaps = torch.where(squares > 0, 1 - silent / squares, 0.0)
+    near = (z - z[index]).square().sum(1) <= MERGED**2 * squares
+    merged = near & (y[order] == y[order[index]]) & (index != torch.arange(total))
+    kept = ~merged
+    gaps[merged] = 1.0
+    hardest = int(gaps.argmin())
+    closest = int(order[hardest]), int(order[index[hardest]])
+    nothing = z.new_empty(0)
+    return _Placed(
+        nothing, nothing, nothing, z[kept], order[kept], silent[kept], radius, float(gaps[hardest]), closest
+    )
+
+
+def _assemble(placed: _Placed, y: Tensor, classes: int, generator: torch.Generator) -> ResidualMemory:
     z = placed.z
-    radius = float(z.norm(dim=1).min()) / 2
-    goals = targets(classes, z.shape[1], radius, generator)
-    inner, shift, outer = blocks(z, goals[y[placed.order]], thresholds(z, placed.later, radius))
-    if not torch.isfinite(outer).all():
-        return None
+    goals = targets(classes, z.shape[1], placed.radius, generator)
+    thresholds = (placed.silent + z.square().sum(1)) / 2  # half-way to the point's own answer
+    inner, shift, outer = blocks(z, goals[y[placed.order]], thresholds)
     head, head_bias = nearest_target(goals)
     return ResidualMemory(
         {
@@ -208,49 +226,57 @@ def _assemble(placed: _Placed, y: Tensor, classes: int, generator: torch.Generat
     )
 
 
-@torch.no_grad()
 def verify(net: ResidualMemory, x: Any, y: Any, *, on_progress: Progress | None = None) -> Memorized:
-    """Run every point through the whole net: errors and margin."""
+    """Run every point through the whole net: errors and margins."""
     x, y, _ = checked(x, y, net.classes)
-    errors, margin, done = 0, inf, 0
-    for part, labels in zip(x.split(ROWS), y.split(ROWS), strict=True):
+    return _verified(net, x, y, len(first_equal(x).unique()), on_progress)
+
+
+@torch.no_grad()
+def _verified(
+    net: ResidualMemory, x: Tensor, y: Tensor, count: int, on_progress: Progress | None
+) -> Memorized:
+    leads = []
+    for done, (part, labels) in enumerate(zip(x.split(ROWS), y.split(ROWS), strict=True), start=1):
+        scores, own = net(part), labels.unsqueeze(1)
+        lead = scores.gather(1, own).squeeze(1) - scores.scatter(1, own, -inf).amax(1)
+        leads.append(lead.double().nan_to_num(-float_info.max))  # NaN is an error
         if on_progress:
-            on_progress("checked points", done, len(x))
-        scores = net(part)
-        right = scores.gather(1, labels.unsqueeze(1)).squeeze(1)
-        lead = right - scores.scatter(1, labels.unsqueeze(1), -inf).amax(1)
-        errors += int((~(lead > 0)).sum())  # NaN is an error
-        margin = min(margin, float(lead.nan_to_num(-inf).min()))
-        done += len(part)
-    k, r, count = net.width, net.classes, len(net.inner)
-    known = net.facts if isinstance(net.facts, Memorized) else None
+            on_progress("checked points", min(len(x), done * ROWS), len(x))
+    lead = torch.cat(leads).clamp(-float_info.max, float_info.max)
+    ordered = lead.sort().values
+    k, r, number = net.width, net.classes, len(net.inner)
     return Memorized(
         points=len(x),
-        distinct=known.distinct if known else len(x),
+        distinct=count,
         classes=r,
         inputs=len(net.centre),
         width=k,
-        blocks=count,
-        parameters=count * (2 * k * k + k) + r * (k + 1),
+        blocks=number,
+        parameters=number * (2 * k * k + k) + r * (k + 1),
         projection=net.projection.numel() + k + len(net.centre),
-        budget=known.budget if known else len(x) * log(len(x)) + r**2,
-        errors=errors,
-        margin=margin,
+        budget=count * log(count) + r**2,
+        errors=int((lead <= 0).sum()),
+        margins=tuple(float(ordered[round(share * (len(x) - 1))]) for share in QUANTILES),
         ideal_margin=_ideal_margin(net),
-        gap=known.gap if known else 0.0,
-        closest=known.closest if known else (0, 0),
+        gap=None,
+        closest=None,
         dtype=str(net.centre.dtype).removeprefix("torch."),
     )
 
 
 def _ideal_margin(net: ResidualMemory) -> float:
-    """Between the targets themselves, which are the rows of the head times the square of their radius."""
-    squares = -2 * net.head_bias  # ‖q_j‖²/radius²
-    scores = (net.head @ net.head.T) * (squares.max() / net.head.square().sum(1).max()) + net.head_bias
-    scores = scores.double()
-    own = scores.diagonal().clone()
-    scores.fill_diagonal_(-inf)
-    return float((own - scores.amax(1)).min())
+    """Between the targets themselves, which are the rows of the head up to a factor."""
+    head, bias = net.head.double(), net.head_bias.double()
+    goals = head * (-2 * bias.min() / head.square().sum(1).max())  # ‖q‖²/radius² is at most 1
+    smallest = inf
+    for start in range(0, len(goals), ROWS):
+        scores = goals[start : start + ROWS] @ head.T + bias
+        rows = torch.arange(len(scores))
+        own = scores[rows, start + rows].clone()
+        scores[rows, start + rows] = -inf
+        smallest = min(smallest, float((own - scores.amax(1)).min()))
+    return smallest
 
 
 def export(
@@ -262,44 +288,33 @@ def export(
     on_progress: Progress | None = None,
 ) -> ResidualMemory:
     """A copy of the net in another type of numbers, checked on all points; refused if a label changes."""
+    if not dtype.is_floating_point:
+        raise BadInput("a floating type such as torch.float32", got=dtype, do="use one")
     copy = deepcopy(net).to(dtype)
-    copy.facts = facts = verify(copy, x, y, on_progress=on_progress)
+    name = str(dtype).removeprefix("torch.")
+    for title, tensor in copy.state_dict().items():
+        lost = tensor[net.state_dict()[title] != 0] == 0
+        if not torch.isfinite(tensor).all() or (lost.any() and title in ("projection", "head")):
+            raise NotMemorized(
+                f"expected weights within the range of {name}; got some in {title} that overflow or vanish; "
+                "rescale the points, or keep the net in float64"
+            )
+    facts = verify(copy, x, y, on_progress=on_progress)
+    if isinstance(net.facts, Memorized):
+        facts = replace(facts, gap=net.facts.gap, closest=net.facts.closest)
+    copy.facts = facts
     if facts.errors:
         wrong = f", and so {facts.errors:,} of {facts.points:,} labels are wrong"
-        raise _refusal(facts.dtype, facts.closest, facts.gap, "keep the net in float64", wrong)
+        raise _refusal(name, facts.closest, facts.gap, "keep the net in float64", wrong)
     return copy
 
 
-def _refusal(dtype: str, closest: tuple[int, int], gap: float, do: str, wrong: str = "") -> NotMemorized:
-    first, second = closest
-    return NotMemorized(
-        f"expected points that {dtype} can tell apart; got points {first} and {second}, which leave room "
-        f"for a threshold of {gap:.1e} of their size{wrong}; {do}"
+def _refusal(
+    dtype: str, closest: tuple[int, int] | None, gap: float | None, do: str, wrong: str = ""
+) -> NotMemorized:
+    room = (
+        f"points {closest[0]} and {closest[1]}, which leave room for a threshold of {gap:.1e} of their size"
+        if closest and gap is not None
+        else "points too close to each other"
     )
-
-
-def checked(x: Any, y: Any, classes: int | None) -> tuple[Tensor, Tensor, int]:
-    """Points as rows, labels as int64, the number of classes; what can't be memorized is refused."""
-    x, y = torch.as_tensor(x).detach(), torch.as_tensor(y).detach()
-    if x.dim() < 1 or x.shape[0] < 1 or x.numel() < 1:
-        raise BadInput("at least one point with at least one number", got=tuple(x.shape), do="check the data")
-    if x.is_complex() or not torch.isfinite(x).all():
-        wrong = "complex numbers" if x.is_complex() else "NaN or infinity"
-        raise BadInput("finite real points", got=wrong, do="drop or repair those rows")
-    if y.dim() != 1 or len(y) != len(x):
-        raise BadInput(
-            f"{len(x):,} labels, one a point",
-            got=f"a tensor of shape {tuple(y.shape)}",
-            do="check the labels",
-        )
-    if y.is_floating_point() or y.is_complex() or int(y.min()) < 0:
-        raise BadInput(
-            "labels as whole numbers from 0", got=f"{y.dtype}, least {y.min()}", do="number the classes"
-        )
-    y = y.long()
-    most = int(y.max()) + 1
-    if classes is not None and (type(classes) is not int or classes < 2 or classes < most):
-        raise BadInput(
-            f"at least {max(2, most)} classes, for labels up to {most - 1}", got=repr(classes), do="raise it"
-        )
-    return x.reshape(len(x), -1), y, max(2, most) if classes is None else classes
+    return NotMemorized(f"expected points that {dtype} can tell apart; got {room}{wrong}; {do}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..errors import BadInput
 from ..nets.memory import ResidualMemory
 from ..tensors import load_tensors, save_tensors
 
@@ -15,4 +16,9 @@ def save_memory(net: ResidualMemory, path: str | Path) -> None:
 
 def load_memory(path: str | Path) -> ResidualMemory:
     """The net in a file; names, sizes and types that are not those of such a net are refused."""
-    return ResidualMemory(load_tensors(Path(path)))
+    try:
+        return ResidualMemory(load_tensors(Path(path)))
+    except BadInput as error:
+        raise BadInput(
+            f"a memorizing net in {path}", got=f"a file that is none: {error}", do="restore it"
+        ) from None

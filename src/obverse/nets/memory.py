@@ -23,6 +23,8 @@ SHAPES = {
     "head": "rk",
     "head_bias": "r",
 }
+RESTORE = "use what obverse.identity.memorize built"
+TYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
 
 
 class ResidualMemory(nn.Module):
@@ -60,14 +62,13 @@ class ResidualMemory(nn.Module):
 
     def project(self, x: Tensor) -> Tensor:
         """The points as the first block sees them, rows of `width` numbers."""
-        rows = x.flatten(1)
-        if x.dim() < 2 or rows.shape[1] != len(self.centre):
+        if x.dim() < 2 or x[0:1].numel() != min(len(x), 1) * len(self.centre):
             raise BadInput(
                 f"a batch of inputs with {len(self.centre)} numbers each",
                 got=f"a tensor of shape {tuple(x.shape)}",
                 do="give it inputs like those it was built from",
             )
-        return (rows.to(self.centre) - self.centre) @ self.projection.T + self.offset
+        return (x.flatten(1).to(self.centre) - self.centre) @ self.projection.T + self.offset
 
     def block(self, h: Tensor, index: int) -> Tensor:
         """h + V r(Uh + s) of one block."""
@@ -91,25 +92,24 @@ def _block(h: Tensor, inner: Tensor, shift: Tensor, outer: Tensor) -> Tensor:
 
 def check_memory(tensors: Mapping[str, Tensor]) -> None:
     """Refuse tensors that are not those of such a net: names, sizes, one type, finite."""
-    if set(tensors) != set(SHAPES):
-        wrong = sorted(set(tensors) ^ set(SHAPES))
+    missing, more = sorted(set(SHAPES) - set(tensors)), sorted(set(tensors) - set(SHAPES))
+    if missing or more:
+        got = [f"none named {', '.join(missing)}"] * bool(missing) + [f"{', '.join(more)} too"] * bool(more)
+        raise BadInput(f"the tensors {', '.join(SHAPES)}", got=" and ".join(got), do=RESTORE)
+    kinds = {tensor.dtype for tensor in tensors.values()}
+    if len(kinds) != 1 or not kinds <= TYPES:
         raise BadInput(
-            f"the tensors {', '.join(SHAPES)}", got=f"a difference in {', '.join(wrong)}", do="see names"
+            "one floating type for all tensors", got=", ".join(sorted(map(str, kinds))), do=RESTORE
         )
     sizes: dict[str, int] = {}
-    kinds = {tensor.dtype for tensor in tensors.values()}
     for name, letters in SHAPES.items():
-        shape = tensors[name].shape
-        fits = len(shape) == len(letters)
-        if not fits or any(
-            sizes.setdefault(one, size) != size for one, size in zip(letters, shape, strict=True)
-        ):
-            raise BadInput(
-                f"{name} of sizes {' × '.join(letters)} with one {', '.join(letters)} for all tensors",
-                got=tuple(shape),
-                do="restore the file",
-            )
+        shape = tuple(tensors[name].shape)
+        known = tuple(sizes.get(letter, size) for letter, size in zip(letters, shape, strict=False))
+        if len(shape) != len(letters) or shape != known or min(shape) < 1:
+            wanted = " × ".join(str(sizes.get(letter, letter)) for letter in letters)
+            raise BadInput(f"{name} of {wanted} numbers", got=f"a tensor of shape {shape}", do=RESTORE)
+        sizes |= dict(zip(letters, shape, strict=True))
         if not torch.isfinite(tensors[name]).all():
-            raise BadInput(f"finite numbers in {name}", got="others", do="restore the file")
-    if len(kinds) != 1 or not next(iter(kinds)).is_floating_point:
-        raise BadInput("one floating type for all tensors", got=", ".join(map(str, kinds)), do="convert them")
+            raise BadInput(f"finite numbers in {name}", got="others", do=RESTORE)
+    if sizes["r"] < 2:
+        raise BadInput("at least two classes in head", got="one", do=RESTORE)
