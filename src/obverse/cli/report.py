@@ -1,4 +1,4 @@
-"""`obverse report`: one self-contained page from a run, comparison, audit, sweep of claims or survey."""
+"""`obverse report`: one self-contained page from a run, comparison, audit, sweep, survey or memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ def report(
         Path,
         typer.Argument(
             metavar="RUN",
-            help="Directory of a run, comparison, audit, sweep or survey, or the JSON of such a one.",
+            help="Directory of a run, comparison, audit, sweep, survey or memorized data set, or the JSON "
+            "of such a one.",
         ),
     ],
     out: Annotated[

@@ -1,18 +1,36 @@
 """Residual nets through the identity: factor, descend, memorize. Not for the nets: see obverse.nets."""
 
+from .descent import Descent, critical_point, descend
+from .factorize import bound, factorize, gamma, min_layers, product
+from .landscape import gradient, gradient_bound, project, risk
 from .lipschitz import local_lipschitz, log10_lipschitz_bound
 from .memorize import Memorized, NotMemorized, choose_width, export, memorize, verify
+from .recall import Recall, recall
 from .saved import load_memory, save_memory
 
 __all__ = [
+    "Descent",
     "Memorized",
     "NotMemorized",
+    "Recall",
+    "bound",
     "choose_width",
+    "critical_point",
+    "descend",
     "export",
+    "factorize",
+    "gamma",
+    "gradient",
+    "gradient_bound",
     "load_memory",
     "local_lipschitz",
     "log10_lipschitz_bound",
     "memorize",
+    "min_layers",
+    "product",
+    "project",
+    "recall",
+    "risk",
     "save_memory",
     "verify",
 ]

@@ -43,7 +43,8 @@ def scaling(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def random_projection(inputs: int, width: int, generator: torch.Generator) -> Tensor:
     """A_0 with entries N(0, 1/k), so that lengths are kept on average."""
-    return torch.randn(width, inputs, generator=generator, dtype=torch.float64) / width**0.5
+    drawn: Tensor = torch.randn(width, inputs, generator=generator, dtype=torch.float64) / width**0.5
+    return drawn
 
 
 def away_from_zero(z: Tensor, distance: float, generator: torch.Generator, tries: int = 16) -> Tensor:
@@ -51,7 +52,8 @@ def away_from_zero(z: Tensor, distance: float, generator: torch.Generator, tries
     directions = torch.randn(tries, z.shape[1], generator=generator, dtype=z.dtype)
     offsets = distance * directions / directions.norm(dim=1, keepdim=True)
     smallest = torch.stack([(z + offset).norm(dim=1).min() for offset in offsets])
-    return offsets[smallest.argmax()]
+    best: Tensor = offsets[smallest.argmax()]
+    return best
 
 
 def targets(classes: int, width: int, radius: float, generator: torch.Generator) -> Tensor:
@@ -62,11 +64,9 @@ def targets(classes: int, width: int, radius: float, generator: torch.Generator)
         angles = torch.arange(classes, dtype=torch.float64) * (2 * pi / classes)
         return radius * torch.stack([angles.cos(), angles.sin()], 1)
     draws = DRAWS if classes <= MANY else 1
-    sets = torch.randn(draws, classes, width, generator=generator, dtype=torch.float64)
-    sets = radius * sets / sets.norm(dim=2, keepdim=True)
-    if draws == 1:
-        return sets[0]
-    return max(sets, key=lambda one: float(torch.nn.functional.pdist(one).min()))
+    drawn = torch.randn(draws, classes, width, generator=generator, dtype=torch.float64)
+    sets: list[Tensor] = list(radius * drawn / drawn.norm(dim=2, keepdim=True))
+    return sets[0] if draws == 1 else max(sets, key=lambda one: float(torch.nn.functional.pdist(one).min()))
 
 
 def closest_later(z: Tensor, told: Callable[[int], None] | None = None) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,129 @@
+"""`obverse memorize`: a residual net that labels every training point right, built without training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import BadInput
+from ..files import explained
+from .progress import layer_progress
+
+
+def memorize(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="digits, mnist, fashion-mnist, cifar10, cifar100, a folder of images, an .npz.",
+        ),
+    ],
+    data_root: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Folder that holds the data sets \\[OBVERSE_DATA, else the user's cache]."
+        ),
+    ] = None,
+    points: Annotated[
+        int | None, typer.Option(metavar="N", help="Training points, drawn with the seed \\[all].")
+    ] = None,
+    labels: Annotated[
+        str,
+        typer.Option(
+            metavar="WHICH",
+            show_default=False,
+            help="The data's `own`, or `random` ones, one for each distinct point \\[own].",
+        ),
+    ] = "own",
+    width: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", help="Units of a block, which moves K points \\[about ln n, as the budget allows]."
+        ),
+    ] = None,
+    float32: Annotated[
+        bool,
+        typer.Option(
+            "--float32/--no-float32",
+            show_default=False,
+            help="Also build the float32 copy and check it on every point \\[yes].",
+        ),
+    ] = True,
+    dtype: Annotated[
+        str,
+        typer.Option(
+            metavar="TYPE",
+            show_default=False,
+            help="The net that is written: `float64`, or `float32`, refused where a label changes "
+            "\\[float64].",
+        ),
+    ] = "float64",
+    seed: Annotated[
+        int, typer.Option(metavar="N", show_default=False, help="Seed of everything random \\[0].")
+    ] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write memory.safetensors, memorize.json and memorize.html there \\[nothing]."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+) -> None:
+    """Build a residual net that labels every training point right, without training, and measure it.
+
+    Its margin, its Lipschitz constants, and what it makes of test inputs.
+
+    Example: obverse memorize cifar10 --labels random --out memories/cifar10
+    """
+    from ..data import load
+    from ..identity.recall import LABELS, NAME, NET, TYPES, recall, recall_text, write_recall
+    from ..identity.saved import save_memory
+    from .memorize_table import print_recall
+
+    if labels not in LABELS:
+        raise BadInput(f"--labels out of {', '.join(LABELS)}", got=repr(labels), do="pass one of these")
+    if dtype not in TYPES:
+        raise BadInput(f"--dtype out of {', '.join(TYPES)}", got=repr(dtype), do="pass one of these")
+    if dtype == "float32" and not float32:
+        raise BadInput("--float32 with --dtype float32", got="--no-float32", do="leave it out")
+    if not 0 <= seed < 2**63:
+        raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use another")
+    found = load(data, data_root)
+    if points is not None and not 1 <= points <= len(found.train_y):
+        raise BadInput(
+            f"--points from 1 to {len(found.train_y):,}, as {found.name} has them",
+            got=points,
+            do="leave it out for all of them",
+        )
+    if out is not None:
+        with explained(out):
+            out.mkdir(parents=True, exist_ok=True)
+    with layer_progress(found.name) as on_layer:
+        net, result = recall(
+            found.train_x,
+            found.train_y,
+            found.test_x,
+            found.test_y,
+            classes=max(2, len(found.classes)),
+            data=found.name,
+            labels=labels,
+            points=points,
+            width=width,
+            float32=float32,
+            dtype=dtype,
+            seed=seed,
+            on_progress=None if on_layer is None else lambda what, done, total: on_layer(done, total, what),
+        )
+    if as_json:
+        typer.echo(recall_text(result), nl=False)
+    else:
+        print_recall(result)
+    if out is not None:
+        from ..report import build
+
+        save_memory(net, out / NET)
+        write_recall(result, out / NAME)
+        typer.echo(f"net: {out / NET}", err=as_json)
+        typer.echo(f"page: {build(out / NAME)}", err=as_json)

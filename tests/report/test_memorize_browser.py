@@ -1,0 +1,84 @@
+"""The page of a memorized data set in a real browser: wide and narrow, light and dark, on paper."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample_memories import hostile, sample_memory
+from test_browser import (
+    CLIPPED,
+    DESK,
+    PHONE,
+    SIZES,
+    TEXT_COLOURS,
+    contrast,
+    open_page,
+    requests,
+    save_screenshot,
+)
+
+from obverse.identity.recall import NAME, recall_text
+from obverse.report import build
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """With own labels, with random ones, of many classes, and by a stranger."""
+    made = {}
+    for name, found in (
+        ("own", sample_memory()),
+        ("random", sample_memory("random")),
+        ("many", sample_memory(classes=40)),
+        ("hostile", hostile(sample_memory())),
+    ):
+        folder = tmp_path_factory.mktemp(name)
+        (folder / NAME).write_text(recall_text(found))
+        made[name] = build(folder)
+    return made
+
+
+@pytest.mark.parametrize("kind", ["own", "random", "many"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESK, (760, 800), PHONE], ids=["desk", "tablet", "phone"])
+def test_page_is_whole_quiet_and_readable(
+    browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
+) -> None:
+    open_page(browser, pages[kind], size, scheme)
+    save_screenshot(browser, f"memorize-{kind}-{size[0]}-{scheme}")
+    assert browser.get_log("browser") == []
+    assert [url for url in requests(browser) if not url.startswith("data:")] == [pages[kind].as_uri()]
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
+    shown = browser.execute_script(SIZES)
+    assert len(shown) == (7 if kind == "random" else 8)  # four stages, four figures
+    for one in shown:
+        assert one["shown"]
+        assert min(one["width"], one["height"]) >= 80
+        assert one["right"] <= size[0]
+    assert browser.execute_script(CLIPPED) == []
+    colours = browser.execute_script(TEXT_COLOURS)
+    assert len(colours) > 100
+    assert [where for where, ink, page in colours if contrast(ink, page) < 4.5] == []  # WCAG AA
+
+
+def test_print_is_light_and_gives_pages(browser: Any, pages: dict[str, Path]) -> None:
+    open_page(browser, pages["own"], DESK, "dark", media="print")
+    save_screenshot(browser, "memorize-print")
+    colours = browser.execute_script(TEXT_COLOURS)
+    assert {page for _, _, page in colours} <= {"rgb(255, 255, 255)", "rgb(245, 246, 248)"}
+    assert min(contrast(ink, page) for _, ink, page in colours) >= 4.5
+    assert base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"]).startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_hostile_text_runs_nothing_and_breaks_no_layout(
+    browser: Any, pages: dict[str, Path], size: tuple[int, int]
+) -> None:
+    open_page(browser, pages["hostile"], size, "light")
+    assert browser.get_log("browser") == []
+    assert [url for url in requests(browser) if not url.startswith("data:")] == [pages["hostile"].as_uri()]
+    assert browser.execute_script("return document.querySelectorAll('script, b').length") == 0
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
+    assert "alert(1)" in browser.execute_script("return document.body.innerText")
