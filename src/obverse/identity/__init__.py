@@ -1,14 +1,15 @@
 """Residual nets through the identity: factor, descend, memorize. Not for the nets: see obverse.nets."""
 
-from .descent import Descent, critical_point, descend
+from .descent import CriticalPoint, Descent, critical_point, descend
 from .factorize import bound, factorize, gamma, min_layers, product
-from .landscape import gradient, gradient_bound, project, risk
+from .landscape import gradient, gradient_bound, hessian, project, risk, spectral_norms
 from .lipschitz import local_lipschitz, log10_lipschitz_bound
 from .memorize import Memorized, NotMemorized, choose_width, export, memorize, verify
 from .recall import Recall, recall
 from .saved import load_memory, save_memory
 
 __all__ = [
+    "CriticalPoint",
     "Descent",
     "Memorized",
     "NotMemorized",
@@ -22,6 +23,7 @@ __all__ = [
     "gamma",
     "gradient",
     "gradient_bound",
+    "hessian",
     "load_memory",
     "local_lipschitz",
     "log10_lipschitz_bound",
@@ -32,5 +34,6 @@ __all__ = [
     "recall",
     "risk",
     "save_memory",
+    "spectral_norms",
     "verify",
 ]

@@ -20,25 +20,34 @@ SOME = 4096  # rows that the scale of a column is taken from
 TINY = 1e-290  # a scale has an inverse
 
 
-def scaling(x: Tensor) -> tuple[Tensor, Tensor]:
+def robust_scaling(x: Tensor) -> tuple[Tensor, Tensor]:
     """(centre, scale) of each column in float64: its median, and half of what lies between 5 % and 95 %.
 
     So a few outliers do not squeeze the others together. Both are those of at most 4096 rows, as nothing
-    depends on their being exact. Where 90 % are equal the scale is the standard deviation of all rows, and 1
-    where nothing varies.
+    depends on their being exact. Where 90 % are equal the scale is the standard deviation of all rows.
     """
     some = x[:: -(-len(x) // SOME)].double().sort(0).values
     last = len(some) - 1
-    centre = some[last // 2].clone()
     scale = some[last - last // 20] / 2 - some[last // 20] / 2
     flat = (scale == 0).nonzero().squeeze(1)
-    for columns in flat.split(64):  # in double precision all of them may not fit into memory
-        part = x[:, columns].double()
+    if len(flat):
+        scale[flat] = plain_scaling(x, flat)[1]
+    return some[last // 2].clone(), scale.clamp(min=TINY)
+
+
+def plain_scaling(x: Tensor, columns: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """(mean, standard deviation) of columns in float64, some at a time; 1 where nothing varies."""
+    columns = torch.arange(x.shape[1]) if columns is None else columns
+    means, deviations = [], []
+    for some in columns.split(64):
+        part = x[:, some].double()
         largest = part.abs().amax(0).clamp(min=TINY)
         part /= largest  # so that no square overflows
-        deviation = (part - part.mean(0)).square().mean(0).sqrt() * largest
-        scale[columns] = torch.where(deviation > 1e-15 * largest, deviation, 1.0)
-    return centre, scale.clamp(min=TINY)
+        mean = part.mean(0)
+        deviation = (part - mean).square().mean(0).sqrt()
+        means.append(mean * largest)
+        deviations.append(torch.where(deviation > 1e-15, deviation * largest, 1.0).clamp(min=TINY))
+    return torch.cat(means), torch.cat(deviations)
 
 
 def random_projection(inputs: int, width: int, generator: torch.Generator) -> Tensor:

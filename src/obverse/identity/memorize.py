@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from itertools import product
 from math import ceil, inf, log
 from sys import float_info
 from typing import Any
@@ -24,15 +25,16 @@ from .construct import (
     blocks,
     closest_later,
     nearest_target,
+    plain_scaling,
     random_projection,
-    scaling,
+    robust_scaling,
     silence,
     targets,
 )
 from .points import checked, distinct, first_equal
 
 ROWS = 1000  # points at a time: their k numbers stay in the cache
-COMFORTABLE = 1e-7  # a relative gap that leaves moves nine digits; a better one is not looked for
+COMFORTABLE = 1e-7  # of gap and reach: it leaves moves nine digits, and a better one is not looked for
 FINEST = 16 * float_info.epsilon  # times k: a smaller gap may be a matter of the order of a sum
 MERGED = 1e-14  # points of one label that are closer than this, relative, are moved together
 OFFSETS = (1.1, 2.1, 4.1, 8.1, 16.1)  # in units of the median length of z, tried in turn
@@ -112,8 +114,7 @@ def memorize(
     k = choose_width(len(first), r) if width is None else width
     while True:
         placed = _place(x[first], y[first], k, generator, on_progress)
-        first_of, second_of = placed.closest
-        closest = int(first[first_of]), int(first[second_of])
+        closest = int(first[placed.closest[0]]), int(first[placed.closest[1]])
         if placed.gap >= FINEST * k:
             net = _assemble(placed, y[first], r, generator)
             facts = _verified(net, x, y, len(first), on_progress)
@@ -121,6 +122,11 @@ def memorize(
             if facts.errors == 0:
                 return net
         if k == 1 or width is not None:
+            if placed.reach < placed.gap:
+                raise NotMemorized(
+                    "expected points whose sizes float64 can hold together; got lengths that differ by a "
+                    f"factor of {1 / placed.reach:.0e}; drop or rescale the outliers"
+                )
             raise _refusal("float64", closest, placed.gap, "drop one of such pairs, or give both one label")
         k = (k + 1) // 2  # in narrower blocks fewer units answer to each other's points
 
@@ -150,25 +156,26 @@ class _Placed:
     order: Tensor  # z[i] is point order[i]
     silent: Tensor  # what unit i must not answer to
     radius: float  # of the targets
+    reach: float  # the shortest length of all over the longest: a move is rounded to eps of the longest
     gap: float
     closest: tuple[int, int]
 
     @property
     def quality(self) -> float:
-        """Targets are as short as the shortest point, so that it counts too."""
-        return min(self.gap, self.radius**2)
+        return min(self.gap, self.reach)
 
 
 def _place(
     x: Tensor, y: Tensor, width: int, generator: torch.Generator, on_progress: Progress | None
 ) -> _Placed:
     """The points behind the first of some random projections that is comfortable, or the best of them."""
-    centre, scale = scaling(x)
     best: _Placed | None = None
-    for distance in OFFSETS:
+    for scaling, distance in product((robust_scaling, plain_scaling), OFFSETS):
+        centre, scale = scaling(x)
         projection = random_projection(x.shape[1], width, generator) / scale
         z = torch.cat([(part.double() - centre) @ projection.T for part in x.split(ROWS)])
-        length = float(z.norm(dim=1).median()) or 1.0
+        norms = z.norm(dim=1)
+        length = float(norms.median() if scaling is robust_scaling else norms.square().mean().sqrt()) or 1.0
         projection, z = projection / length, z / length
         offset = away_from_zero(z, distance, generator)
         z += offset
@@ -191,7 +198,8 @@ def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Placed:
     z = z[order]
     later, index = closest_later(z, on_progress and (lambda done: on_progress("thresholds", done, total)))
     squares = z.square().sum(1)
-    radius = float(squares[-1].sqrt()) / 2
+    shortest, longest = float(squares[-1].sqrt()), float(squares[0].sqrt())
+    radius = shortest / 2
     silent = silence(z, later, radius)
     gaps = torch.where(squares > 0, 1 - silent / squares, 0.0)
     near = (z - z[index]).square().sum(1) <= MERGED**2 * squares
@@ -202,7 +210,16 @@ def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Placed:
     closest = int(order[hardest]), int(order[index[hardest]])
     nothing = z.new_empty(0)
     return _Placed(
-        nothing, nothing, nothing, z[kept], order[kept], silent[kept], radius, float(gaps[hardest]), closest
+        centre=nothing,
+        projection=nothing,
+        offset=nothing,
+        z=z[kept],
+        order=order[kept],
+        silent=silent[kept],
+        radius=radius,
+        reach=shortest / longest,
+        gap=float(gaps[hardest]),
+        closest=closest,
     )
 
 

@@ -11,11 +11,10 @@ from torch import Tensor
 
 from ..errors import BadInput
 
-MOST_CLASSES = 2**16  # more are labels that were not numbered
+MOST_CLASSES = 2**14  # more are labels that were not numbered
 LARGEST = 1e300  # beyond it differences overflow
 SHOWN = 5  # pairs of indices in an error
-_SIMPLE = {torch.bool: torch.uint8, torch.bfloat16: torch.float32}
-_WIDE = {torch.uint16, torch.uint32, torch.uint64}  # torch can hardly compute with them
+_UNSIGNED = {torch.uint16, torch.uint32, torch.uint64}  # torch can hardly compute with them
 
 
 def checked(x: Any, y: Any, classes: int | None = None) -> tuple[Tensor, Tensor, int]:
@@ -62,9 +61,11 @@ def _tensor(values: Any, what: str) -> Tensor:
                 f"{what} as real dense numbers", got=f"{values.dtype}, {values.layout}", do="convert them"
             )
         values = values.detach().cpu()
-        values = values.long() if values.dtype in _WIDE else values
-        simple: Tensor = values.to(_SIMPLE.get(values.dtype, values.dtype))
-        return simple
+        if values.dtype not in _UNSIGNED:
+            small = values.is_floating_point() and (values.itemsize == 1 or values.dtype == torch.bfloat16)
+            wanted = torch.float32 if small else torch.uint8 if values.dtype == torch.bool else values.dtype
+            simple: Tensor = values.to(wanted)
+            return simple
     try:
         array = np.asarray(values)
     except (TypeError, ValueError) as error:
@@ -73,6 +74,8 @@ def _tensor(values: Any, what: str) -> Tensor:
         ) from None
     if array.dtype.kind not in "biuf":
         raise BadInput(f"{what} as an array of numbers", got=f"an array of {array.dtype}", do="convert them")
+    if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
+        raise BadInput(f"{what} below 2⁶³", got=int(array.max()), do="rescale them")
     if array.dtype.kind == "f":
         wanted = array.dtype.newbyteorder("=") if array.dtype.itemsize <= 8 else np.dtype(np.float64)
     else:

@@ -62,7 +62,7 @@ class ResidualMemory(nn.Module):
 
     def project(self, x: Tensor) -> Tensor:
         """The points as the first block sees them, rows of `width` numbers."""
-        if x.dim() < 2 or x[0:1].numel() != min(len(x), 1) * len(self.centre):
+        if x.dim() < 2 or x.shape[1:].numel() != len(self.centre):
             raise BadInput(
                 f"a batch of inputs with {len(self.centre)} numbers each",
                 got=f"a tensor of shape {tuple(x.shape)}",
