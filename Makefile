@@ -86,11 +86,13 @@ docs: $(VENV)/installed
 	$(BIN)/python experiments/make_coverage_table.py
 	$(BIN)/python experiments/make_inversion_page.py
 	$(BIN)/python experiments/make_cnn_tables.py
+	$(BIN)/python experiments/make_identity_page.py
 
 claims: $(VENV)/installed
-	$(BIN)/obverse claims run --all --out runs/claims
+	$(BIN)/obverse claims run 'alm.*' --out runs/claims
 	$(BIN)/obverse claims run 'alm.sec4.*' --long --out runs/claims-trained
-	@for each in claims claims-trained; do \
+	$(BIN)/obverse claims run 'identity.*' --out runs/claims-identity
+	@for each in claims claims-trained claims-identity; do \
 	  mkdir -p experiments/results/$$each; \
 	  cp runs/$$each/claims.json runs/$$each/claims.html experiments/results/$$each; \
 	done

@@ -5,6 +5,7 @@ python experiments/make_claims_tables.py
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from make_results import DOCS, put_between_marks, table
@@ -15,6 +16,7 @@ from obverse.claims.alm.evolution import critical_ratio, evolve
 
 RESULTS = Path(__file__).parent / "results" / "claims"
 LONG = Path(__file__).parent / "results" / "claims-trained"
+IDENTITY = Path(__file__).parent / "results" / "claims-identity"
 
 
 def row(outcome: Outcome) -> list[str]:
@@ -57,18 +59,24 @@ def depths() -> str:
 
 
 def main() -> None:
-    sweeps = [read_sweep(folder) for folder in (RESULTS, LONG)]
-    outcomes = [outcome for sweep in sweeps for outcome in sweep]
+    reversible = [outcome for folder in (RESULTS, LONG) for outcome in read_sweep(folder)]
+    identity = list(read_sweep(IDENTITY))
+    outcomes = reversible + identity
     failed = [outcome for outcome in outcomes if outcome.verdict == "failed"]
-    counts = ", ".join(
-        f"{sum(sweep.count(verdict) for sweep in sweeps)} {verdict}"
-        for verdict in ("held", "failed", "inconclusive", "crashed")
-        if any(sweep.count(verdict) for sweep in sweeps)
-    )
+    verdicts = Counter(outcome.verdict for outcome in outcomes)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
     heads = ["claim", "about", "reading", "verdict", "found"]
-    text = f"""{len(outcomes)} claims at full settings, seed {sweeps[0].seed}: {counts}.
+    text = f"""{len(outcomes)} claims at full settings, seed {read_sweep(RESULTS).seed}: {counts}.
 
-{table(heads, list(map(row, outcomes)))}
+### Why are deep nets reversible
+
+{table(heads, list(map(row, reversible)))}
+
+### Identity matters in deep learning
+
+More on these, with pictures: [identity](identity.md).
+
+{table(heads, list(map(row, identity)))}
 
 ### How deep does it go?
 

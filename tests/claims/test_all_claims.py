@@ -51,13 +51,15 @@ def judged(claim: Claim, values: list[tuple[float, ...]], quick: bool, *, wrong:
     return claim.rule.judge(claim.rule.misled(points) if wrong else points).verdict
 
 
-def test_there_are_claims_about_the_whole_paper():
+def test_there_are_claims_about_the_whole_of_each_paper():
     named = " ".join(IDS)
     for statement in (
         "prop2.2", "lemmaB.1", "lemmaB.2", "lemmaB.3", "lemmaB.4", "lemmaB.5", "lemmaA.1", "claimA.2",
         "lemma2.5", "thm2.3", "thm2.4", "thm3.1", "thm3.2", "depth", "universal", "eq2", "eq22", "eq23",
     ):  # fmt: skip
         assert f"alm.{statement}" in named, statement
+    for statement in ("thm1", "thm2", "thm3", "eq6", "lemma3.3", "gradients", "rescaling", "block"):
+        assert f"identity.{statement}" in named, statement
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
