@@ -1,7 +1,7 @@
 """How much longer a factorization takes than one singular value decomposition and a matrix product a layer.
 
-All checks are inside. An eigenvalue decomposition splits the rotation of a random matrix; where all planes turn
-by one angle the slower real Schur form must: this worst case is measured too.
+All checks are inside. An eigenvalue decomposition splits the rotation of a random matrix. Where all planes
+turn by one angle the slower real Schur form must: this worst case is measured too.
 """
 
 from __future__ import annotations

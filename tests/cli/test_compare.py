@@ -10,6 +10,7 @@ import pytest
 from obverse.cli.compare import print_table
 from obverse.training import Comparison, Interrupted, read_comparison, read_plan, summarize
 from obverse.training.compare import DEFAULT, FIGURES, Row
+from training.helpers import tiny_npz
 
 
 @pytest.fixture
@@ -43,6 +44,18 @@ def test_numbers_that_do_not_exist_are_dashes(capsys):
     print_table(Comparison((Row("only", 1, 0.5, None, 0.25, None, 1.0, None, None, None, 1.0),)))
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("│"))
     assert cells(line) == ["only", "1", "50.00", "25.00", "100.00", "–", "–"]
+
+
+def test_allconv_is_compared_with_shadows_of_weight_one(obverse, tmp_path):
+    data = tiny_npz(tmp_path / "images.npz", features=(3, 8, 8))
+    words = ["--net", "allconv", "--data", data, "--stem", "3,3,1", "--widths", "4", "--blocks", "1"]
+    more = ["--epochs", "1", "--variants", "backprop,shadow", "--seeds", "2", "--no-report"]
+    done = obverse("compare", *words, *more, "--out", tmp_path / "run")
+    assert (done.code, done.err) == (0, "")
+    assert read_plan(tmp_path / "run").weight == 1.0
+    plain, shadow = (cells(line) for line in done.out.splitlines() if line.startswith("│"))
+    assert plain[3:5] == ["–", "–"]
+    assert "–" not in shadow[3:5]
 
 
 def test_an_empty_table_can_be_printed(capsys):

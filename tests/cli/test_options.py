@@ -52,6 +52,19 @@ def test_widths(settings_given, words, widths):
     assert settings_given("--hidden", words).hidden == widths
 
 
+@pytest.mark.parametrize("name", ["stem", "widths", "drops"])
+def test_other_lists(settings_given, obverse, name):
+    assert getattr(settings_given(f"--{name}", "7, 8,9"), name) == (7, 8, 9)
+    done = obverse("train", f"--{name}", "7,x")
+    assert done.code == 2
+    assert f"expected --{name} as " in done.err
+
+
+def test_the_weight_of_shadows_goes_by_the_net(settings_given):
+    assert settings_given("--net", "allconv").weight == 0.0
+    assert settings_given("--net", "allconv", "--weight", "2").weight == 2.0
+
+
 def test_flags_win_over_the_file_and_the_file_over_the_defaults(settings_given, tmp_path):
     file = tmp_path / "a.toml"
     file.write_text("hidden = [9, 9]\nrate = 0.5\nnormalize = true\nmatch_norm = false\nseed = 5\n")

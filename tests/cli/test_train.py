@@ -11,7 +11,7 @@ import torch
 
 from obverse.training import read_run
 from obverse.training.rundir import locked
-from training.helpers import files_below, metrics_without_seconds, tensor_bytes, train
+from training.helpers import files_below, metrics_without_seconds, tensor_bytes, tiny_npz, train
 
 RUN = {
     ".lock",
@@ -107,6 +107,63 @@ def test_resume_takes_the_runs_number_of_threads(obverse, small, tmp_path):
     (tmp_path / "run" / "model.safetensors").unlink()
     assert obverse("train", "--resume", tmp_path / "run", "--no-report").code == 0
     assert torch.get_num_threads() == 2
+
+
+# The convolutional net
+
+
+@pytest.fixture
+def images(tmp_path) -> list[str]:
+    """Flags of a training of allconv that takes a moment, into tmp_path/run."""
+    data = tiny_npz(tmp_path / "images.npz", features=(3, 8, 8))
+    words = ["--net", "allconv", "--data", str(data), "--stem", "3,3,1", "--widths", "4,6", "--blocks", "1"]
+    return [*words, "--epochs", "2", "--batch", "20", "--no-report", "--out", str(tmp_path / "run")]
+
+
+def test_allconv_is_trained_plainly_and_says_its_error(obverse, images, tmp_path):
+    done = obverse("train", *images, "--rate", "1e-5")
+    assert (done.code, done.err) == (0, "")
+    path = tmp_path / "run"
+    first, second = done.out.splitlines()
+    assert re.fullmatch(rf"{path}: test error [\d.]+ %", first)
+    assert second.startswith("note: the net has learned little: try")  # and nothing of shadows
+    run = read_run(path)
+    assert run.settings.weight == 0.0
+    assert [set(record) for record in run.metrics] == [
+        {"epoch", "step", "train_loss", "test_error", "seconds"}
+    ] * 3
+    again = obverse("train", "--resume", path)
+    assert again.out == first.replace(": test", " is finished already: test") + "\n"
+
+
+def test_allconv_with_shadows_says_theirs(obverse, images, tmp_path):
+    done = obverse("train", *images, "--weight", "1", "--augment", "--drops", "2", "--decay", "1e-4")
+    assert (done.code, done.err) == (0, "")
+    assert ", on shadows " in done.out
+    assert read_run(tmp_path / "run").final["recovery_error"].keys() == {"stage2.0"}
+
+
+def test_settings_of_the_other_net_are_one_sentence(obverse, images, tmp_path):
+    done = obverse("train", *images, "--hidden", "5")
+    assert done.code == 2
+    assert "expected no hidden for the net 'allconv'; got hidden (5,); leave it out" in done.err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # in tensorboard's own code
+def test_tensorboard_gets_what_there_is_of_allconv(obverse, images, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    assert obverse("train", *images, "--tensorboard").code == 0
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    assert set(events.Tags()["scalars"]) == {"test_error", "train_loss", "seconds"}
+
+
+def test_pictures_of_allconv_can_be_drawn_all_the_same(obverse, images, tmp_path):
+    assert obverse("train", *images).code == 0
+    done = obverse("sample", tmp_path / "run")
+    assert (done.code, done.err) == (0, "")
+    assert (tmp_path / "run" / "images" / "shadows.png").read_bytes().startswith(b"\x89PNG")
 
 
 # TensorBoard

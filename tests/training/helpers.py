@@ -19,19 +19,29 @@ from obverse.training import ClassifierTask, RunRecord, Settings, create_run, fi
 # One thread, as in this process: the bits of a sum depend on the number of threads.
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 CRASH = Path(__file__).with_name("crash.py")
-# Settings none of which is the default.
+# Settings none of which is the default, to be carried and read: no net takes them all.
 ALL_CHANGED = Settings(
     data="mnist",
     data_root="somewhere",
     train_size=10,
     validation=2,
+    augment=True,
+    net="allconv",
     hidden=(3, 2, 1),
     dropout=0.5,
     uniform_bias=True,
+    stem=(4, 5, 2),
+    widths=(8, 9),
+    blocks=3,
+    norm=True,
+    shortcut=False,
+    init="he",
     epochs=2,
     batch=3,
     rate=1e-3,
     momentum=0.0,
+    decay=0.5,
+    drops=(3, 5),
     weight=0.25,
     layer="h1",
     keep=0.5,

@@ -129,6 +129,26 @@ def test_the_final_record_needs_numbers(tmp_path):
                 _ = RunRecord(tmp_path, SETTINGS, {}, (wrong,)).final
 
 
+def test_a_final_record_without_shadows_needs_fewer_numbers(tmp_path):
+    settings = Settings(net="allconv")
+    good = {"test_error": 0.5, "seconds": 2.0}
+    assert RunRecord(tmp_path, settings, {}, (good,)).final == good
+    with pytest.raises(BadInput, match="numbers for test_error in the last record"):
+        _ = RunRecord(tmp_path, settings, {}, ({"seconds": 2.0},)).final
+    with pytest.raises(BadInput, match="numbers for shadow_error, label_agreement in the last record"):
+        _ = RunRecord(tmp_path, Settings(net="allconv", weight=1.0), {}, (good,)).final
+
+
+def test_a_run_from_before_there_were_other_nets_is_read(tmp_path):
+    create_run(tmp_path, SETTINGS)
+    config = json.loads((tmp_path / "config.json").read_text())
+    new = ("augment", "net", "stem", "widths", "blocks", "norm", "shortcut", "init", "decay", "drops")
+    for name in new:
+        del config["settings"][name]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert read_run(tmp_path).settings == SETTINGS
+
+
 HOLD = """
 import sys
 from pathlib import Path

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from obverse import BadInput
 from obverse.training import Settings
-from obverse.training.settings import read_toml, setting_names
+from obverse.training.settings import TUPLES, foreign, read_toml, setting_names
 
 from .helpers import ALL_CHANGED
 
@@ -35,7 +35,7 @@ def test_a_mapping_gives_settings_that_survive_json_or_is_refused(values):
     assert again == settings
     for name, value in values.items():
         kept = getattr(settings, name)
-        assert kept == (tuple(value) if name == "hidden" else value)
+        assert kept == (tuple(value) if name in TUPLES else value)
 
 
 def test_every_setting_survives_json():
@@ -86,6 +86,11 @@ def test_a_name_unlike_any_lists_them_all():
         ("labels", ["net"], "'given' or 'net' or 'consistency'"),
         ("control", "none", "'same' or 'noise' or 'shuffled' or nothing"),
         ("data", None, "text"),
+        ("net", "cnn", "'mlp' or 'allconv'"),
+        ("init", "zero", "'identity' or 'he'"),
+        ("drops", 30000, "a list of whole numbers"),
+        ("stem", [16, 3.0, 1], "a list of whole numbers"),
+        ("weight", None, "a number"),
     ],
 )
 def test_a_wrong_type_is_named_with_the_right_one(name, value, spelled):
@@ -105,6 +110,9 @@ def test_a_wrong_type_is_named_with_the_right_one(name, value, spelled):
         ("batch", [0], [1]),
         ("rate", [0.0, -1.0, float("inf"), float("nan")], [1e-9]),
         ("momentum", [-0.1, 1.0, float("nan")], [0.0]),
+        ("decay", [-1e-9, float("inf"), float("nan")], [0.0, 1e-4]),
+        ("drops", [(0,), (-1, 4), (5, 5), (5, 4)], [(), (1,), (4, 5)]),
+        ("net", ["cnn", ""], ["mlp", "allconv"]),
         ("weight", [-1.0, float("inf"), float("nan")], [0.0]),
         ("keep", [0.0, 1.5, float("nan")], [1.0]),
         ("noise", [-1.0, float("inf")], [0.0]),
@@ -119,6 +127,28 @@ def test_ranges(name, bad, good):
             replace(Settings(), **{name: value})
     for value in good:
         assert getattr(replace(Settings(), **{name: value}), name) == value
+
+
+def test_the_weight_of_shadows_goes_by_the_net_unless_it_is_given():
+    assert Settings().weight == Settings(net="mlp").weight == 1.0
+    assert Settings(net="allconv").weight == 0.0
+    assert Settings(net="allconv", weight=0.5).weight == 0.5
+    assert Settings(weight=0.0).weight == 0.0
+    assert [
+        one.has_shadows for one in (Settings(weight=0.0), Settings(net="allconv"), replace(ALL_CHANGED))
+    ] == [True, False, True]
+
+
+def test_the_rate_is_divided_by_ten_after_each_drop():
+    settings = Settings(rate=0.5, drops=(3, 5))
+    assert [settings.rate_at(step) for step in range(7)] == [0.5, 0.5, 0.5, 0.05, 0.05, 0.005, 0.005]
+    assert {Settings(rate=0.5).rate_at(step) for step in (0, 10**9)} == {0.5}
+
+
+def test_every_setting_of_the_nets_belongs_to_one_of_them():
+    mlp, allconv = (set(foreign(Settings(net=net))) for net in ("allconv", "mlp"))
+    assert mlp == {"hidden", "dropout", "uniform_bias"}
+    assert allconv == {"stem", "widths", "blocks", "norm", "shortcut", "init"}
 
 
 def test_a_toml_file_gives_settings(tmp_path):

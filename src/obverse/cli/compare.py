@@ -59,7 +59,7 @@ def compare(
         plan = Plan(
             base,
             _names(variants, figure),
-            base.weight if weight is None else weight,
+            values.get("weight", 1.0) if weight is None else weight,
             numbers(seeds or "3", "--seeds"),
         )
     else:

@@ -165,7 +165,7 @@ def _number(text: str) -> int | float | None:
 
 def load_weights_file(net: nn.Module, path: Path) -> None:
     """Copy the weights of a safetensors file into the net: just its own names, shapes and types."""
-    from ..training.checkpoint import parse_tensors
+    from ..tensors import parse_tensors
     from ..training.classify import load_weights
 
     if path.suffix != ".safetensors":

@@ -13,7 +13,7 @@ import typer
 
 from ..data import NAMES
 from ..errors import BadInput
-from ..training.settings import Settings, read_toml
+from ..training.settings import TUPLES, Settings, read_toml
 
 # name: (panel, help, metavar)
 _FLAGS: dict[str, tuple[str, str, str | None]] = {
@@ -21,14 +21,24 @@ _FLAGS: dict[str, tuple[str, str, str | None]] = {
     "data_root": ("Data", "Folder that holds the data sets [OBVERSE_DATA, else the user's cache].", "DIR"),
     "train_size": ("Data", "Train on so many points, drawn with the seed [all].", "N"),
     "validation": ("Data", "Hold out so many training points in place of the test set.", "N"),
-    "hidden": ("Net", "Widths of the hidden layers.", "N,N,…"),
-    "dropout": ("Net", "Dropout probability behind each hidden layer.", "P"),
-    "uniform_bias": ("Net", "One constant bias for each hidden layer.", None),
+    "net": ("Net", "mlp, a fully connected ReLU net, or allconv, convolutions and the identity.", "WHICH"),
+    "hidden": ("Net", "mlp: widths of the hidden layers.", "N,N,…"),
+    "dropout": ("Net", "mlp: dropout probability behind each hidden layer.", "P"),
+    "uniform_bias": ("Net", "mlp: one constant bias for each hidden layer.", None),
+    "stem": ("Net", "allconv: channels, kernel and stride of the first convolution.", "N,K,S"),
+    "widths": ("Net", "allconv: channels of each stage.", "N,N,…"),
+    "blocks": ("Net", "allconv: blocks of two convolutions a stage.", "N"),
+    "norm": ("Net", "allconv: batch norm behind each convolution.", None),
+    "shortcut": ("Net", "allconv: the identity beside each block.", None),
+    "init": ("Net", "allconv: start blocks near zero (identity) or keep the signal's size (he).", "WHICH"),
     "epochs": ("Training", "Passes over the training points.", "N"),
     "batch": ("Training", "Points a step.", "N"),
     "rate": ("Training", "Learning rate of SGD.", "RATE"),
     "momentum": ("Training", "Momentum of SGD.", "M"),
-    "weight": ("Shadow", "Weight of the shadows' loss; 0 is plain backpropagation.", "W"),
+    "augment": ("Training", "Pad, crop and mirror training images at random.", None),
+    "decay": ("Training", "Weight decay of SGD.", "D"),
+    "drops": ("Training", "Steps after which the rate is divided by ten [none].", "N,N,…"),
+    "weight": ("Shadow", "Weight of the shadows' loss; 0 is plain training [mlp 1, allconv 0].", "W"),
     "layer": ("Shadow", "Layer to generate from: h1, h2, … [the highest hidden one].", "NAME"),
     "keep": ("Shadow", "Share of entries kept at each generated layer.", "P"),
     "smooth": ("Shadow", "3×3 mean smoothing of the shadows.", None),
@@ -40,6 +50,12 @@ _FLAGS: dict[str, tuple[str, str, str | None]] = {
     "seed": ("Run", "Seed of everything random.", "N"),
     "evaluate_every": ("Run", "Evaluate every so many epochs.", "N"),
     "checkpoint_every": ("Run", "Save every so many steps [each epoch].", "N"),
+}
+_LISTS = {
+    "hidden": "widths, e.g. 500,500",
+    "stem": "channels, kernel and stride, e.g. 16,3,1",
+    "widths": "channels, e.g. 64,128,256",
+    "drops": "steps, e.g. 30000,50000",
 }
 
 
@@ -74,7 +90,7 @@ def with_settings(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., N
             for flag in flags:
                 value = arguments.pop(flag.name)
                 if value is not None:
-                    values[flag.name] = _widths(value) if flag.name == "hidden" else value
+                    values[flag.name] = _list(value, flag.name) if flag.name in TUPLES else value
             command(**arguments, values=_with_full_path(values))
 
         parameters = [*kept, config, *flags]
@@ -89,8 +105,8 @@ def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
     """A keyword that is None unless the flag is given; the real default stands in the help."""
     panel, text, metavar = _FLAGS[name]
     kinds = [part for part in (hint, *get_args(hint)) if part in (int, float, bool)]
-    kind = kinds[0] if kinds and name != "hidden" else str  # widths are a list: see _widths
-    if default is not None:
+    kind = kinds[0] if kinds and name not in TUPLES else str  # see _list
+    if default not in (None, ()):
         shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
         text = f"{text} [{'on' if default is True else 'off' if default is False else shown}]"
     option = typer.Option(
@@ -109,11 +125,11 @@ def _with_full_path(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _widths(text: str) -> list[int]:
+def _list(text: str, name: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
-        raise BadInput("--hidden as widths, e.g. 500,500", got=repr(text), do="correct it") from None
+        raise BadInput(f"--{name} as {_LISTS[name]}", got=repr(text), do="correct it") from None
 
 
 def numbers(text: str, flag: str) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from .options import with_settings
 from .progress import training_progress
 
 LITTLE = 0.5  # an error that a net which always gives the same answer can have
+WITH_SHADOWS = ", and then its shadows say nothing"
 
 
 @with_settings()
@@ -31,7 +32,7 @@ def train(
     ] = False,
     report: Annotated[bool, typer.Option(help="Write the page at the end.")] = True,
 ) -> None:
-    """Train one ReLU net, with shadows of its own making or without.
+    """Train one net, with shadows of its own making or without.
 
     Example: obverse train --data mnist --train-size 5000 --weight 1 --out runs/first
     """
@@ -68,7 +69,7 @@ def train(
     typer.echo(f"{path}: {describe(records[-1])}")
     if records[-1]["test_error"] > LITTLE:
         typer.echo(
-            "note: the net has learned little, and then its shadows say nothing: "
+            f"note: the net has learned little{WITH_SHADOWS if task.settings.has_shadows else ''}: "
             "try a smaller rate, and inputs scaled to about [0, 1]"
         )
     if report:
@@ -78,8 +79,11 @@ def train(
 
 
 def describe(record: Mapping[str, Any]) -> str:
+    said = f"test error {100 * record['test_error']:.2f} %"
+    if "shadow_error" not in record:  # a run that measures no shadows
+        return said
     return (
-        f"test error {100 * record['test_error']:.2f} %, on shadows {100 * record['shadow_error']:.2f} %, "
+        f"{said}, on shadows {100 * record['shadow_error']:.2f} %, "
         f"same label {100 * record['label_agreement']:.1f} %"
     )
 

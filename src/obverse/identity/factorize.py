@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput, ObverseError
+from .decompositions import svd
 from .rotation import NEGLIGIBLE, Rotation
 
 EPS = torch.finfo(torch.float64).eps
@@ -176,7 +177,7 @@ class _Polar:
 
     @staticmethod
     def of(matrix: Tensor) -> _Polar:
-        left, values, right = torch.linalg.svd(matrix)
+        left, values, right = svd(matrix)
         _check_values(values)
         rotation = left @ right
         # The sign of det R. That of det Q is never in doubt: its singular values are 1.

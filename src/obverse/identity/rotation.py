@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .decompositions import eigenvectors
+
 # Couplings between eigenvectors of the symmetric part that count as none, in units of rounding. They come out
 # about 10 where eigenvalues are well apart, and more the closer these are. To drop all below 100 loses little
 # more than the real Schur form does: 4e-13 against 2e-13 in Frobenius norm for a random matrix of d = 500.
@@ -37,7 +39,7 @@ class Rotation:
         The eigenvectors of the symmetric part (Q + Qᵀ)/2, whose eigenvalues are cos θ, split most matrices
         into planes. What they leave coupled, where angles are equal or close, the real Schur form splits.
         """
-        _, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
+        vectors = eigenvectors((matrix + matrix.T) / 2)
         inside = (vectors.T @ matrix @ vectors).cpu().numpy()
         groups = _coupled(inside)
         pairs = np.array([group for group in groups if len(group) == 2], dtype=int).reshape(-1, 2)
@@ -88,8 +90,8 @@ class Rotation:
 
 
 def _coupled(inside: Any) -> list[Any]:
-    """Indices in groups between which the skew part of a matrix is negligible."""
-    coupled = abs(inside - inside.T) / 2 > NEGLIGIBLE * np.finfo(float).eps
+    """Indices in groups between which the entries of a matrix are negligible."""
+    coupled = np.maximum(abs(inside), abs(inside.T)) > NEGLIGIBLE * np.finfo(float).eps
     free = np.ones(len(inside), dtype=bool)
     groups = []
     while free.any():

@@ -1,6 +1,18 @@
 """Networks as plain nn.Modules. Not for training them: see obverse.training."""
 
+from .allconv import allconv_residual
+from .memory import ResidualMemory
 from .relu_mlp import UniformBiasLinear, relu_mlp
+from .residual import LinearResidual
 from .small_conv import ResidualBlock, small_cnn, small_resnet
 
-__all__ = ["ResidualBlock", "UniformBiasLinear", "relu_mlp", "small_cnn", "small_resnet"]
+__all__ = [
+    "LinearResidual",
+    "ResidualBlock",
+    "ResidualMemory",
+    "UniformBiasLinear",
+    "allconv_residual",
+    "relu_mlp",
+    "small_cnn",
+    "small_resnet",
+]

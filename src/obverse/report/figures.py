@@ -93,7 +93,10 @@ def layer_error(layer: str) -> Pick:
 
 def figures(results: Results) -> list[Shown]:
     """Everything there is to draw, in reading order."""
-    made = [_errors(results)] if results.is_comparison else []
+    shadowed = results.shadowed
+    made = [_errors(results)] if results.is_comparison or not shadowed else []
+    if not shadowed:
+        return made
     made.append(_real_and_shadow(results))
     if results.is_comparison:
         made.append(_scatter(results))
@@ -106,31 +109,44 @@ def figures(results: Results) -> list[Shown]:
 
 def _errors(results: Results) -> Shown:
     start = _first_epoch(results)
-    curves = [curve(runs, percent("test_error"), from_epoch=start) for runs in results.runs.values()]
+    curves = {
+        place: curve(runs, percent("test_error"), from_epoch=start)
+        for place, runs in _placed(results, results.runs)
+    }
     name = results.error_name
-    with drawing("errors", f"{name.capitalize()} by epoch, one line a variant", SIZE) as figure:
-        scale = _error_axis(figure.axes, curves)
-        for index, one in enumerate(curves):
-            _draw(figure.axes, one, index, len(curves))
+    lines = ", one line a variant" if results.is_comparison else ""
+    with drawing("errors", f"{name.capitalize()} by epoch{lines}", SIZE) as figure:
+        scale = _error_axis(figure.axes, list(curves.values()))
+        for place, one in curves.items():
+            _draw(figure.axes, one, place, len(curves))
         _label(figure.axes, f"{name}, %")
     return Shown(
         f"{name.capitalize()} by epoch",
         f"{_mean_words(results)} {_from_words(start)}{scale}",
         (Panel(figure.svg),),
-        tuple(results.runs),
+        tuple(results.runs) if results.is_comparison else (),
         layout="lead",
     )
+
+
+def _placed(
+    results: Results, runs: Mapping[str, Sequence[RunRecord]]
+) -> list[tuple[int, Sequence[RunRecord]]]:
+    """Each variant's runs with its place in the plan, which decides its colour and marker everywhere."""
+    order = list(results.plan)
+    return [(order.index(variant), found) for variant, found in runs.items()]
 
 
 def _real_and_shadow(results: Results) -> Shown:
     start = _first_epoch(results)
     pairs = {
         variant: [curve(runs, percent(key), from_epoch=start) for key in ("test_error", "shadow_error")]
-        for variant, runs in results.runs.items()
+        for variant, runs in results.shadowed.items()
     }
     everything = [one for pair in pairs.values() for one in pair]
     panels, scale = [], ""
-    for index, (variant, pair) in enumerate(pairs.items()):
+    for variant, pair in pairs.items():
+        index = list(results.plan).index(variant)
         words = f"{variant}: error on images (solid) and on their shadows (dashed) by epoch"
         with drawing(f"pair-{index}", words, _size(len(pairs))) as figure:
             scale = _error_axis(figure.axes, everything)
@@ -154,8 +170,8 @@ def _scatter(results: Results) -> Shown:
 
     name = results.error_name
     points = {
-        variant: [(100 * run.final["test_error"], 100 * run.final["shadow_error"]) for run in runs]
-        for variant, runs in results.runs.items()
+        place: [(100 * run.final["test_error"], 100 * run.final["shadow_error"]) for run in runs]
+        for place, runs in _placed(results, results.shadowed)
     }
     flat = [point for found in points.values() for point in found]
     low, high = min(min(point) for point in flat), max(max(point) for point in flat)
@@ -171,7 +187,7 @@ def _scatter(results: Results) -> Shown:
         axes.set_ylim(max(low - margin, -margin), high + margin)
         axes.set_xlim(max(middle - 0.6 * side, -margin), middle + 0.6 * side)
         axes.axline((low, low), slope=1, color=INK, linewidth=1, linestyle=(0, (1, 2)))
-        for index, found in enumerate(points.values()):
+        for index, found in points.items():
             axes.plot(
                 [real for real, _ in found],
                 [twin for _, twin in found],
@@ -192,36 +208,39 @@ def _scatter(results: Results) -> Shown:
         "One point a run, at the last epoch. On the dotted line both errors are equal; above it, shadows "
         "are harder for the net than images.",
         (Panel(figure.svg),),
-        tuple(results.runs),
+        tuple(results.shadowed),
     )
 
 
 def _agreement(results: Results) -> Shown:
-    curves = [curve(runs, percent("label_agreement")) for runs in results.runs.values()]
+    curves = {
+        place: curve(runs, percent("label_agreement")) for place, runs in _placed(results, results.shadowed)
+    }
     words = "Share of images that get the same label as their shadow, by epoch"
     with drawing("agreement", words, SIZE) as figure:
-        for index, one in enumerate(curves):
+        for index, one in curves.items():
             _draw(figure.axes, one, index, len(curves))
-        lowest = min((low for one in curves for low, _ in one.bounds), default=0.0)
+        lowest = min((low for one in curves.values() for low, _ in one.bounds), default=0.0)
         figure.axes.set_ylim(max(-1.0, lowest - 2), 101)
         _label(figure.axes, "same label, %")
     return Shown(
         "Same label for image and shadow",
         f"How often the net gives an image and its shadow the same label. {_mean_words(results)}",
         (Panel(figure.svg),),
-        tuple(results.runs) if results.is_comparison else (),
+        tuple(results.shadowed) if results.is_comparison else (),
     )
 
 
 def _recovery(results: Results, layers: Sequence[str]) -> Shown:
     panels = []
-    grid = {layer: [curve(runs, layer_error(layer)) for runs in results.runs.values()] for layer in layers}
-    everything = [one for row in grid.values() for one in row]
+    placed = _placed(results, results.shadowed)
+    grid = {layer: {place: curve(runs, layer_error(layer)) for place, runs in placed} for layer in layers}
+    everything = [one for row in grid.values() for one in row.values()]
     scale = ""
     for place, (layer, row) in enumerate(grid.items()):
         words = "Relative recovery error of one layer by epoch"
         with drawing(f"recovery-{place}", words, _size(len(grid))) as figure:
-            for index, one in enumerate(row):
+            for index, one in row.items():
                 _draw(figure.axes, one, index, len(row))
             scale = _error_axis(figure.axes, everything)
             _label(figure.axes, "recovery error")
@@ -231,7 +250,7 @@ def _recovery(results: Results, layers: Sequence[str]) -> Shown:
         "From a layer's values h down to an input and up again: squared error relative to the square of h. "
         f"0 is perfect recovery; 1 is as far off as answering zero. {_mean_words(results)}{scale}",
         tuple(panels),
-        tuple(results.runs) if results.is_comparison else (),
+        tuple(results.shadowed) if results.is_comparison else (),
         layout="wide",
     )
 
@@ -242,7 +261,7 @@ def _size(panels: int) -> tuple[int, int]:
 
 def _layers(results: Results) -> list[str]:
     """The layers that every run reports at its end, in forward order."""
-    reported = [run.final.get("recovery_error") or {} for runs in results.runs.values() for run in runs]
+    reported = [run.final.get("recovery_error") or {} for runs in results.shadowed.values() for run in runs]
     return [layer for layer in reported[0] if all(layer in other for other in reported)]
 
 

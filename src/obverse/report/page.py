@@ -1,4 +1,4 @@
-"""One self-contained HTML page from a run, a comparison, an audit, claims or a survey of shadows.
+"""One self-contained HTML page from a run, a comparison, an audit, claims, a survey of shadows or a memory.
 
 Not for computing results.
 
@@ -18,15 +18,18 @@ from ..claims.store import read_sweep
 from ..data import Dataset, load
 from ..errors import BadInput, ObverseError
 from ..files import write_text
+from ..identity.recall import NAME as RECALL
 from ..randomlike.reading import NAME as AUDIT
 from ..randomlike.reading import read_audit
 from ..shadow.surveyed import NAME as SURVEY
 from ..training.compare import Row
+from ..training.settings import foreign
 from . import palette, words
 from .audit_page import render_audit
 from .claims_page import render_sweep
 from .figures import figures
 from .images import COLUMNS, SCALING, ZERO, check_images, choose_run, shadow_pictures, triple_png
+from .memorize_page import PAGE, recall_page
 from .results import Results, is_results, read_results
 from .shadow_page import page_of
 from .template import environment, plain, spell
@@ -35,6 +38,8 @@ AGAINST = "against.json"
 MAX_CLASSES = 12
 MAX_PER_CLASS = 4
 LONGEST = 64  # pixels a side; more would not be seen at the size of the page
+SHADOW_COLUMNS = (3, 4)  # of the table, left out where no shadows were measured
+TILES = (2, 3, 4, 7)  # what a single run shows of it
 IMAGE_BYTES = 450_000  # of raw pixels; noise does not compress, and the page should stay below 1 MB
 
 
@@ -50,15 +55,21 @@ class Gallery:
 
 def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -> Path:
     """Write the page of a run or comparison directory, `report.html` in it, of an audit, `audit.html`, of
-    a sweep of claims, `claims.html`, or of a survey of shadows, `shadow.html`.
+    a sweep of claims, `claims.html`, of a survey of shadows, `shadow.html`, or of a memorized data set,
+    `memorize.html`.
 
     An audit is its audit.json, or a directory that holds one and no run; an against.json beside it is the
     audit that it is compared with. A sweep is its claims.json, or a directory that holds one and neither; a
-    survey is its shadow.json, or a directory that holds one and none of these.
+    survey is its shadow.json, or a directory that holds one and none of these; a memorized data set is its
+    memorize.json, or a directory that holds nothing else that has a page.
     `out` is another place. `data` saves loading the data set for the pictures of a run again; where it
     cannot be loaded, the page says so.
     """
     path = Path(path)
+    if _is_recall(path):
+        target = _target(out, (path if path.is_dir() else path.parent) / PAGE)
+        write_text(target, recall_page(path))
+        return target
     if _is_survey(path):
         target = _target(out, (path if path.is_dir() else path.parent) / "shadow.html")
         write_text(target, page_of(path))
@@ -77,7 +88,7 @@ def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -
         return target
     results = read_results(path)
     target = _target(out, path / "report.html")
-    write_text(target, render(results, gallery(path, data)))
+    write_text(target, render(results, gallery(path, data) if results.shadowed else None))
     return target
 
 
@@ -95,6 +106,13 @@ def _is_survey(path: Path) -> bool:
     return (path / SURVEY).is_file() and not others
 
 
+def _is_recall(path: Path) -> bool:
+    if path.is_file():
+        return path.name == RECALL
+    others = any((path / name).is_file() for name in (CLAIMS, AUDIT, SURVEY)) or is_results(path)
+    return (path / RECALL).is_file() and not others
+
+
 def _target(out: Path | None, usual: Path) -> Path:
     target = usual if out is None else Path(out)
     if target.is_dir():
@@ -104,13 +122,16 @@ def _target(out: Path | None, usual: Path) -> Path:
     return target
 
 
-def render(results: Results, pictures: Gallery) -> str:
-    """The page as text."""
+def render(results: Results, pictures: Gallery | None) -> str:
+    """The page as text; without pictures where no shadows were measured."""
     from markupsafe import Markup
 
     from .. import __version__
 
     names = list(results.plan)
+    titles = headings(results)
+    kept = [column for column in range(len(titles)) if results.shadowed or column not in SHADOW_COLUMNS]
+    rows = [cells(row) for row in results.table.rows]
     return (
         environment()
         .get_template("page.html.j2")
@@ -119,8 +140,9 @@ def render(results: Results, pictures: Gallery) -> str:
             title=words.title(results),
             summary=words.summary(results),
             missing=words.missing(results),
-            headings=headings(results),
-            rows=[cells(row) for row in results.table.rows],
+            headings=[titles[column] for column in kept],
+            rows=[[row[column] for column in kept] for row in rows],
+            tiles=[(titles[column], rows[0][column]) for column in TILES if column in kept],
             figures=[
                 (shown, [(panel, Markup(panel.svg)) for panel in shown.panels]) for shown in figures(results)
             ],
@@ -214,7 +236,8 @@ def _shown_settings(results: Results, variant: str) -> dict[str, str]:
     settings = results.plan[variant]
     values = settings.to_dict()
     # The seeds are listed of their own; where data lie would name the machine or its user.
-    del values["data_root"], values["seed"]
+    for name in ("data_root", "seed", *foreign(settings)):
+        del values[name]
     seeds = ", ".join(str(seed) for seed in results.seeds)
     shown = {key: spell(value) for key, value in values.items()} | {"data": words.data_name(settings)}
     return {key: plain(value) for key, value in shown.items()} | {"seeds": seeds}

@@ -14,8 +14,9 @@ from typing import Any
 from ..errors import BadInput
 from ..training import Comparison, RunRecord, Settings, read_comparison, read_plan, read_run, summarize
 from ..training.compare import run_path, variant_settings
+from ..training.rundir import OF_SHADOWS
 
-FRACTIONS = ("test_error", "shadow_error", "label_agreement")
+FRACTIONS = ("test_error", *OF_SHADOWS)
 ALONE = "this run"  # the name of the only variant of a single run
 
 
@@ -44,6 +45,11 @@ class Results:
     def settings(self) -> Settings:
         """Those of the first variant, for what the plan has in common."""
         return next(iter(self.plan.values()))
+
+    @property
+    def shadowed(self) -> dict[str, tuple[RunRecord, ...]]:
+        """The variants whose runs measured their shadows: plain training of some nets leaves it out."""
+        return {name: runs for name, runs in self.runs.items() if self.plan[name].has_shadows}
 
     @property
     def error_name(self) -> str:
@@ -132,24 +138,25 @@ def _epoch_reached(path: Path) -> int | None:
 
 def checked(run: RunRecord, *, needs_final: bool = False) -> RunRecord:
     """The same run, or an error that names the first record which does not hold what it must."""
+    needed = FRACTIONS if run.settings.has_shadows else FRACTIONS[:1]
     for number, record in enumerate(run.metrics, start=1):
-        problem = _problem(record)
+        problem = _problem(record, needed)
         if problem:
             raise BadInput(
                 f"metrics as `fit` writes them in {run.path / 'metrics.jsonl'}",
                 got=f"{problem} in record {number}",
                 do="restore the file, or train again",
             )
-    if needs_final and any(run.final.get(name) is None for name in FRACTIONS):
+    if needs_final and any(run.final.get(name) is None for name in needed):
         raise BadInput(
-            f"{', '.join(FRACTIONS)} in the last record of {run.path / 'metrics.jsonl'}",
+            f"{', '.join(needed)} in the last record of {run.path / 'metrics.jsonl'}",
             got=f"only {', '.join(run.final)}",
             do="restore the file, or train again",
         )
     return run
 
 
-def _problem(record: Mapping[str, Any]) -> str | None:
+def _problem(record: Mapping[str, Any], needed: tuple[str, ...]) -> str | None:
     epoch, recovered = record.get("epoch"), record.get("recovery_error") or {}
     if not isinstance(epoch, int) or isinstance(epoch, bool) or not 0 <= epoch < 2**31:
         return f"epoch {epoch!r}"
@@ -159,8 +166,8 @@ def _problem(record: Mapping[str, Any]) -> str | None:
         value = record.get(name)
         if value is not None and not (_is_number(value) and value <= 1):
             return f"{name} {value!r}"
-    if [name for name in FRACTIONS if record.get(name) is None] not in ([], list(FRACTIONS)):
-        return f"some but not all of {', '.join(FRACTIONS)}"
+    if [name for name in needed if record.get(name) is None] not in ([], list(needed)):
+        return f"some but not all of {', '.join(needed)}"
     if not isinstance(recovered, dict):
         return f"recovery_error {recovered!r}"
     for layer, value in recovered.items():

@@ -18,8 +18,10 @@ MANY = 5  # more variants than this are left to the table
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-def percent(fraction: float, se: float | None = None) -> str:
+def percent(fraction: float | None, se: float | None = None) -> str:
     """A fraction in percent, with its standard error if there is one: 4.20 ± 0.12."""
+    if fraction is None:
+        return "—"
     return f"{100 * fraction:.2f}" + ("" if se is None else f"{FIXED}±{FIXED}{100 * se:.2f}")
 
 
@@ -97,11 +99,21 @@ def _spelled(count: int) -> str:
 
 
 def _net(settings: Settings) -> str:
+    if settings.net == "allconv":
+        return _allconv(settings)
     if not settings.hidden:
         return "A net without hidden layers"
     widths = listed([str(width) for width in settings.hidden])
     layers = "hidden layers" if len(settings.hidden) > 1 else "a hidden layer"
     return f"A ReLU net with {layers} of {widths} units"
+
+
+def _allconv(settings: Settings) -> str:
+    count = 1 + 2 * settings.blocks * len(settings.widths)
+    kind = "residual net" if settings.shortcut else "net without shortcuts"
+    norm = " and batch norm" if settings.norm else ""
+    widths = listed([str(width) for width in settings.widths])
+    return f"An all-convolutional {kind} of {count} convolutions{norm}, with {widths} channels,"
 
 
 def _points(settings: Settings) -> str:
@@ -191,7 +203,9 @@ def gap(results: Results, variant: str) -> tuple[float, float | None]:
 
 
 def _tracking(results: Results) -> str:
-    gaps = {row.variant: gap(results, row.variant) for row in results.table.rows}
+    gaps = {variant: gap(results, variant) for variant in results.shadowed}
+    if not gaps:
+        return ""
     if len(gaps) > MANY:
         count = sum(abs(mean) <= CLOSE for mean, _ in gaps.values())
         return (
@@ -214,7 +228,8 @@ def _tracking(results: Results) -> str:
 
 def _untrained(results: Results) -> str:
     """A net whose units have died gives one answer to everything, and so agrees with itself perfectly."""
-    names = [row.variant for row in results.table.rows if row.test_error >= FAILED]
+    rows = [row for row in results.table.rows if row.variant in results.shadowed]
+    names = [row.variant for row in rows if row.test_error >= FAILED]
     if not names:
         return ""
     where = f"the error of {listed(names)}" if results.is_comparison else "such an error"
@@ -230,7 +245,8 @@ def _caveat(results: Results) -> str:
     said = f"Nothing here was tuned variant by variant{rate}."
     if any(settings.weight > 0 and not settings.normalize for settings in results.plan.values()):
         said += " A second loss term also lengthens each step, which by itself can change the error."
-    kinds = {(one.layer, one.keep, one.smooth, one.match_norm) for one in results.plan.values()}
+    shadowed = [one for one in results.plan.values() if one.has_shadows]
+    kinds = {(one.layer, one.keep, one.smooth, one.match_norm) for one in shadowed}
     if len(kinds) > 1:
         said += (
             " Each variant is measured on shadows made its own way (layer, sampling, smoothing), so their "
@@ -250,12 +266,19 @@ def _one_run(results: Results) -> str:
     )
     dropout = f" and dropout {settings.dropout:g}" if settings.dropout else ""
     run = results.runs[row.variant][0]
+    return (
+        f"{_net(settings)} was trained on {_points(settings)} {how}{dropout}. After {run.final['epoch']} of "
+        f"{settings.epochs} epochs its {results.error_name} is {percent(row.test_error)}{FIXED}%"
+        f"{_on_shadows(row)} It is one run: another seed would give somewhat different numbers."
+    )
+
+
+def _on_shadows(row: Row) -> str:
+    if row.shadow_error is None:
+        return "."
     distance = row.shadow_error - row.test_error
     near = f"{signed(distance)} points away" if abs(distance) > CLOSE else "within one point of it"
     return (
-        f"{_net(settings)} was trained on {_points(settings)} {how}{dropout}. After {run.final['epoch']} of "
-        f"{settings.epochs} epochs its {results.error_name} is {percent(row.test_error)}{FIXED}%; on the "
-        f"shadows of the same images it is {percent(row.shadow_error)}{FIXED}%, {near}. Image and shadow get "
-        f"the same label for {percent(row.label_agreement)}{FIXED}% of them. It is one run: another seed "
-        "would give somewhat different numbers."
+        f"; on the shadows of the same images it is {percent(row.shadow_error)}{FIXED}%, {near}. Image and "
+        f"shadow get the same label for {percent(row.label_agreement)}{FIXED}% of them."
     )

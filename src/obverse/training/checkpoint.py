@@ -15,7 +15,8 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import BadInput
-from ..files import TEMPORARY, explained, read_json, replace_atomically, write_json
+from ..files import TEMPORARY, explained, read_json, write_json
+from ..tensors import parse_tensors, save_tensors
 
 FORMAT = 1
 POINTER = "latest.json"
@@ -40,21 +41,6 @@ def save_checkpoint(folder: Path, step: int, tensors: Mapping[str, Tensor], extr
 
 def checkpoint_name(step: int) -> str:
     return f"step-{step:09d}.safetensors"
-
-
-def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
-    """Write a safetensors file, whole or not at all; returns its SHA-256."""
-    from safetensors.torch import save
-
-    # Not save_file: it writes through a temporary file of its own, which a crash would leave behind, and
-    # hides the cause of a failed write.
-    content = save({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
-
-    def write(temporary: Path) -> None:
-        temporary.write_bytes(content)
-
-    replace_atomically(path, write)
-    return hashlib.sha256(content).hexdigest()
 
 
 def remove_leftovers(folder: Path, current: str) -> None:
@@ -101,14 +87,3 @@ def load_checkpoint(folder: Path) -> tuple[int, dict[str, Tensor], dict[str, Any
             do="restore the file from a copy, or start a new run",
         )
     return step, parse_tensors(content, path), extra
-
-
-def parse_tensors(content: bytes, path: Path) -> dict[str, Tensor]:
-    """The tensors in the bytes of a safetensors file; what is wrong is said of `path`."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
-    try:
-        return load(content)
-    except (SafetensorError, KeyError) as error:  # KeyError: a type of numbers that torch does not have
-        raise BadInput(f"safetensors in {path}", got=error, do="restore it from a copy") from None

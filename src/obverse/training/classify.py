@@ -11,33 +11,54 @@ import torch
 from torch import Tensor, nn
 
 from ..data import Dataset, load
+from ..data.augment import pad_crop_flip
 from ..errors import BadInput
 from ..nets import relu_mlp
+from ..nets.allconv import allconv_residual
 from ..shadow import Shadow, ShadowLoss, recovery
-from .checkpoint import parse_tensors
+from ..tensors import parse_tensors
 from .fit import fit
-from .seeds import BATCHES, EVALUATION, INITIAL, SPLIT, derive_generator
-from .settings import Settings
+from .seeds import AUGMENT, BATCHES, EVALUATION, INITIAL, SPLIT, derive_generator
+from .settings import Settings, refuse_foreign
 
 RECOVERY_POINTS = 1000  # enough for two digits of a relative error; every layer needs three passes
 EVALUATION_BATCH = 1000
+CONV_BATCH = 200  # images at a time: the feature maps of one take a hundred times the memory of the image
 
 
 def initial_net(settings: Settings, data: Dataset) -> nn.Sequential:
     """The net a run starts from: a function of its settings, so it need not be stored."""
+    refuse_foreign(settings)
+    generator = derive_generator(settings.seed, INITIAL)
     try:
         with torch.random.fork_rng(devices=[]):  # layers draw weights of their own before ours replace them
+            if settings.net == "allconv":
+                return allconv_residual(
+                    len(data.classes),
+                    data.input_shape,
+                    settings.widths,
+                    settings.blocks,
+                    stem=settings.stem,
+                    norm=settings.norm,
+                    shortcut=settings.shortcut,
+                    init=settings.init,
+                    mean=data.train_x.mean((0, 2, 3)).tolist() if len(data.input_shape) == 3 else None,
+                    generator=generator,
+                )
             return relu_mlp(
                 data.input_shape,
                 settings.hidden,
                 len(data.classes),
                 dropout=settings.dropout,
                 uniform_bias=settings.uniform_bias,
-                generator=derive_generator(settings.seed, INITIAL),
+                generator=generator,
             )
     except RuntimeError as error:  # how torch says that memory is short
+        name = "hidden widths" if settings.net == "mlp" else "widths"
         raise BadInput(
-            "hidden widths whose weights fit into memory", got=settings.hidden, do="use smaller ones"
+            f"{name} whose weights fit into memory",
+            got=getattr(settings, name.split()[0]),
+            do="use smaller ones",
         ) from error
 
 
@@ -62,15 +83,16 @@ def split(settings: Settings, data: Dataset) -> tuple[Tensor, Tensor, Tensor, Te
 
 
 class ClassifierTask:
-    """Trains `relu_mlp` with `ShadowLoss` (weight 0: plain backpropagation) by SGD with momentum."""
+    """Trains the net of the settings with `ShadowLoss` (weight 0: plain backpropagation) by SGD."""
 
     def __init__(self, settings: Settings, data: Dataset | None = None) -> None:
         self.settings = settings
         data = load(settings.data, settings.data_root) if data is None else data
-        if settings.smooth and len(data.input_shape) != 3:
-            raise BadInput(
-                "images for smooth", got=f"inputs of shape {data.input_shape}", do="leave smooth off"
-            )
+        for name in ("smooth", "augment"):
+            if getattr(settings, name) and len(data.input_shape) != 3:
+                raise BadInput(
+                    f"images for {name}", got=f"inputs of shape {data.input_shape}", do=f"leave {name} off"
+                )
         self.train_x, self.train_y, self.test_x, self.test_y = split(settings, data)
         self.net = initial_net(settings, data)
         signed = bool((self.train_x < 0).any())
@@ -87,7 +109,9 @@ class ClassifierTask:
             control=settings.control,
             noise=settings.noise,
         )
-        self.optimizer = torch.optim.SGD(self.net.parameters(), settings.rate, momentum=settings.momentum)
+        self.optimizer = torch.optim.SGD(
+            self.net.parameters(), settings.rate, momentum=settings.momentum, weight_decay=settings.decay
+        )
         self._batches: tuple[int, tuple[Tensor, ...]] = (-1, ())
         self._digest: Tensor | None = None
 
@@ -96,14 +120,19 @@ class ClassifierTask:
         return -(-len(self.train_x) // self.settings.batch)
 
     def step(self, epoch: int, index: int) -> float:
+        settings, number = self.settings, epoch * self.steps_per_epoch + index
         if self._batches[0] != epoch:
             order = torch.randperm(
-                len(self.train_x), generator=derive_generator(self.settings.seed, BATCHES, epoch)
+                len(self.train_x), generator=derive_generator(settings.seed, BATCHES, epoch)
             )
-            self._batches = (epoch, order.split(self.settings.batch))
+            self._batches = (epoch, order.split(settings.batch))
         rows = self._batches[1][index]
+        x = self.train_x[rows]
+        if settings.augment:
+            x = pad_crop_flip(x, derive_generator(settings.seed, AUGMENT, number))
+        self.optimizer.param_groups[0]["lr"] = settings.rate_at(number)
         self.net.train()
-        loss: Tensor = self.loss(self.train_x[rows], self.train_y[rows])
+        loss: Tensor = self.loss(x, self.train_y[rows])
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()
@@ -111,23 +140,30 @@ class ClassifierTask:
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, Any]:
-        """Errors as fractions: on the test set, on its shadows; how often both get the same label."""
+        """Errors as fractions: on the test set, on its shadows; how often both get the same label.
+
+        A convolutional net has too many layers to recover all: there it is the one that shadows come from.
+        """
         self.net.eval()
         wrong = shadow_wrong = agree = 0
         generator = derive_generator(self.settings.seed, EVALUATION)
-        for x, y in zip(
-            self.test_x.split(EVALUATION_BATCH), self.test_y.split(EVALUATION_BATCH), strict=True
-        ):
-            h = self.shadow.infer(x, self.loss.layer)
-            twin = self._twin(x, h, generator)
-            label, twin_label = self.net(x).argmax(-1), self.net(twin).argmax(-1)
+        convolves = self.settings.net == "allconv"
+        batch = CONV_BATCH if convolves else EVALUATION_BATCH
+        for x, y in zip(self.test_x.split(batch), self.test_y.split(batch), strict=True):
+            label = self.net(x).argmax(-1)
             wrong += int((label != y).sum())
-            shadow_wrong += int((twin_label != y).sum())
-            agree += int((label == twin_label).sum())
+            if self.settings.has_shadows:
+                twin = self._twin(x, self.shadow.infer(x, self.loss.layer), generator)
+                twin_label = self.net(twin).argmax(-1)
+                shadow_wrong += int((twin_label != y).sum())
+                agree += int((label == twin_label).sum())
         total = len(self.test_y)
+        if not self.settings.has_shadows:
+            return {"test_error": wrong / total}
         recovered = recovery(
             self.shadow,
-            self.test_x[:RECOVERY_POINTS],
+            self.test_x[: CONV_BATCH if convolves else RECOVERY_POINTS],
+            layers=[self.loss.layer] if convolves else None,
             keep=self.settings.keep,
             generator=generator,
             smooth=self.settings.smooth,

@@ -58,9 +58,9 @@ class Row:
     runs: int
     test_error: float
     test_error_se: float | None
-    shadow_error: float
+    shadow_error: float | None  # None: no shadows were measured
     shadow_error_se: float | None
-    label_agreement: float
+    label_agreement: float | None
     difference: float | None  # to the first variant, paired by seed
     difference_se: float | None
     p_value: float | None  # paired t test, two-sided
@@ -92,7 +92,7 @@ def variant_settings(base: Settings, variant: str, weight: float) -> Settings:
         key: weight if value == WEIGHTED else value for key, value in VARIANTS[variant].items()
     }
     if changes.get("layer") == "output":
-        changes["layer"] = f"h{len(base.hidden) + 1}"
+        changes["layer"] = f"h{len(base.hidden) + 1}" if base.net == "mlp" else "output"
     return replace(base, **changes)
 
 
@@ -125,7 +125,7 @@ def compare(
         "seeds": list(seeds),
     }
     place = out / "comparison.json"
-    if place.exists() and read_json(place, "a comparison") != record:
+    if place.exists() and read_plan(out) != Plan(base, tuple(variants), weight, tuple(seeds)):
         raise BadInput(
             f"the settings of {place}",
             got="others",
@@ -138,7 +138,8 @@ def compare(
             ClassifierTask(settings, data)  # refuses what is wrong before anything is written
     with explained(out):
         out.mkdir(parents=True, exist_ok=True)
-    write_json(place, record)
+    if not place.exists():
+        write_json(place, record)
     for seed in seeds:
         for name in variants:
             settings = replace(planned[name], seed=seed)
@@ -220,8 +221,9 @@ def summarize(runs: Mapping[str, Sequence[RunRecord]]) -> Comparison:
         if not records:
             continue
         error = {run.settings.seed: float(run.final["test_error"]) for run in records}
-        shadow = [float(run.final["shadow_error"]) for run in records]
-        agreement = [float(run.final["label_agreement"]) for run in records]
+        measured = all(run.settings.has_shadows for run in records)
+        shadow, shadow_se = _mean(records, "shadow_error") if measured else (None, None)
+        agreement, _ = _mean(records, "label_agreement") if measured else (None, None)
         seconds = [math.fsum(record.get("seconds", 0.0) for record in run.metrics) for run in records]
         differences = [error[seed] - reference[seed] for seed in error if seed in reference]
         difference, difference_se = mean_and_se(differences) if differences else (None, None)
@@ -230,8 +232,9 @@ def summarize(runs: Mapping[str, Sequence[RunRecord]]) -> Comparison:
                 variant,
                 len(records),
                 *mean_and_se(list(error.values())),
-                *mean_and_se(shadow),
-                mean_and_se(agreement)[0],
+                shadow,
+                shadow_se,
+                agreement,
                 difference,
                 difference_se,
                 paired_p_value(differences),
@@ -240,6 +243,10 @@ def summarize(runs: Mapping[str, Sequence[RunRecord]]) -> Comparison:
         )
         reference = reference or error
     return Comparison(tuple(rows))
+
+
+def _mean(records: Sequence[RunRecord], name: str) -> tuple[float, float | None]:
+    return mean_and_se([float(run.final[name]) for run in records])
 
 
 def mean_and_se(values: Sequence[float]) -> tuple[float, float | None]:

@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput, ObverseError
-from .checkpoint import checkpoint_name, load_checkpoint, remove_leftovers, save_checkpoint, save_tensors
+from ..tensors import save_tensors
+from .checkpoint import checkpoint_name, load_checkpoint, remove_leftovers, save_checkpoint
 from .rundir import append_metrics, keep_metrics, locked, read_metrics
 from .seeds import STEPS, derive_seed
 

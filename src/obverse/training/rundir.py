@@ -19,7 +19,7 @@ from ..files import explained, parse_json, read_json, write_json, write_text
 from .settings import Settings
 
 FORMAT = 1
-FINAL = ("test_error", "shadow_error", "label_agreement", "seconds")
+OF_SHADOWS = ("shadow_error", "label_agreement")  # only where a run measures them
 
 
 class RunLocked(ObverseError):
@@ -51,7 +51,9 @@ class RunRecord:
                 f"at least one epoch in {self.path}", got="an empty metrics.jsonl", do="resume the run"
             )
         last = self.metrics[-1]
-        missing = [name for name in FINAL if not isinstance(last.get(name), int | float)]
+        measured = OF_SHADOWS if self.settings.has_shadows else ()
+        needed = ("test_error", *measured, "seconds")
+        missing = [name for name in needed if not isinstance(last.get(name), int | float)]
         if missing:
             raise BadInput(
                 f"numbers for {', '.join(missing)} in the last record of {self.path}",

@@ -8,37 +8,55 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ..errors import BadInput
+from ..nets.allconv import Init
 from ..shadow.controls import Control
 from ..shadow.loss import Labels
+
+Net = Literal["mlp", "allconv"]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides the numbers of a run."""
+    """Everything that decides the numbers of a run.
+
+    `weight` is a number once this is made: 1 for the "mlp", 0 for "allconv", unless it was given.
+    """
 
     data: str = "digits"  # embedded, so that everything works without a download
     data_root: str | None = None
     train_size: int | None = None  # None: all training points; else so many, drawn with the seed
     validation: int = 0  # so many training points are held out and take the place of the test set
 
+    net: Net = "mlp"
     hidden: tuple[int, ...] = (500, 500)  # two hidden layers as in the paper, a tenth of its width
     dropout: float = 0.0
     uniform_bias: bool = False
+    stem: tuple[int, ...] = (16, 3, 1)  # these six are of allconv, and the paper's net for CIFAR
+    widths: tuple[int, ...] = (64, 128, 256)
+    blocks: int = 9
+    norm: bool = False
+    shortcut: bool = True
+    init: Init = "identity"
 
     epochs: int = 25
     batch: int = 100  # the paper's
     rate: float = 0.05
     momentum: float = 0.9
+    augment: bool = False  # pad, crop and mirror images: right for photographs, wrong for digits
+    decay: float = 0.0  # none, so that the weights are those of the loss alone
+    drops: tuple[int, ...] = ()  # steps after which the rate is divided by ten
 
-    weight: float = 1.0  # 0 is plain backpropagation
+    weight: float = None  # type: ignore[assignment]  # by the net; 0 is plain backpropagation
     layer: str | None = None  # None: the highest hidden layer, the paper's h̃2
     keep: float = 1.0
     smooth: bool = False
@@ -53,7 +71,11 @@ class Settings:
     checkpoint_every: int | None = None  # steps; None: at the end of each epoch
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))
+        for name in TUPLES:
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.weight is None:
+            object.__setattr__(self, "weight", float(self.net == "mlp"))
+        _check(f"net out of {', '.join(get_args(Net))}", self.net, self.net in get_args(Net))
         _check("train_size ≥ 1", self.train_size, self.train_size is None or self.train_size >= 1)
         _check("validation ≥ 0", self.validation, self.validation >= 0)
         _check("hidden widths ≥ 1", self.hidden, all(width >= 1 for width in self.hidden))
@@ -62,6 +84,9 @@ class Settings:
         _check("batch ≥ 1", self.batch, self.batch >= 1)
         _check("rate > 0", self.rate, 0 < self.rate < float("inf"))
         _check("momentum in [0, 1)", self.momentum, 0 <= self.momentum < 1)
+        _check("decay ≥ 0", self.decay, 0 <= self.decay < float("inf"))
+        rising = all(first < second for first, second in pairwise((0, *self.drops)))
+        _check("drops as rising numbers of steps, from 1", self.drops, rising)
         _check("weight ≥ 0", self.weight, 0 <= self.weight < float("inf"))
         _check("keep in (0, 1]", self.keep, 0 < self.keep <= 1)
         _check("noise ≥ 0", self.noise, 0 <= self.noise < float("inf"))
@@ -70,8 +95,17 @@ class Settings:
         every = self.checkpoint_every
         _check("checkpoint_every ≥ 1", every, every is None or every >= 1)
 
+    @property
+    def has_shadows(self) -> bool:
+        """Whether a run measures its shadows. Plain training of allconv does not: they cost more than it."""
+        return self.net == "mlp" or self.weight > 0
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        return self.rate / 10.0 ** bisect_right(self.drops, step)
+
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"hidden": list(self.hidden)}
+        return asdict(self) | {name: list(getattr(self, name)) for name in TUPLES}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], source: str) -> Settings:
@@ -92,6 +126,12 @@ class Settings:
         return cls(**values)
 
 
+# What only one net looks at.
+OF_NET: dict[Net, tuple[str, ...]] = {
+    "mlp": ("hidden", "dropout", "uniform_bias"),
+    "allconv": ("stem", "widths", "blocks", "norm", "shortcut", "init"),
+}
+TUPLES = tuple(field.name for field in fields(Settings) if isinstance(field.default, tuple))
 _LARGEST = sys.float_info.max
 
 
@@ -103,6 +143,24 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BadInput("a settings file", got=f"no file {path}", do="check --config") from None
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"TOML in {path}", got=str(error), do="correct the file") from None
+
+
+def foreign(settings: Settings) -> dict[str, Net]:
+    """The settings that the net does not look at, with the net that does."""
+    return {name: net for net, names in OF_NET.items() if net != settings.net for name in names}
+
+
+def refuse_foreign(settings: Settings) -> None:
+    """An error for what would change nothing."""
+    default = Settings()
+    for name, net in foreign(settings).items():
+        value = getattr(settings, name)
+        if value != getattr(default, name):
+            raise BadInput(
+                f"no {name} for the net {settings.net!r}",
+                got=f"{name} {value}",
+                do=f"leave it out, or set net to {net!r}",
+            )
 
 
 def setting_names() -> tuple[str, ...]:
