@@ -6,10 +6,9 @@ put together and checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import product
 from math import ceil, inf, log
 from sys import float_info
 from typing import Any
@@ -38,6 +37,7 @@ COMFORTABLE = 1e-7  # of gap and reach: it leaves moves nine digits, and a bette
 FINEST = 16 * float_info.epsilon  # times k: a smaller gap may be a matter of the order of a sum
 MERGED = 1e-14  # points of one label that are closer than this, relative, are moved together
 OFFSETS = (1.1, 2.1, 4.1, 8.1, 16.1)  # in units of the median length of z, tried in turn
+LONGEST = 1e150  # of z: its square is finite
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is, of how much
@@ -113,19 +113,20 @@ def memorize(
         raise BadInput("a width of at least 1", got=repr(width), do="leave it out")
     k = choose_width(len(first), r) if width is None else width
     while True:
-        placed = _place(x[first], y[first], k, generator, on_progress)
+        projection, placed = _place(x[first], y[first], k, generator, on_progress)
         closest = int(first[placed.closest[0]]), int(first[placed.closest[1]])
-        if placed.gap >= FINEST * k:
-            net = _assemble(placed, y[first], r, generator)
+        if placed.gap >= FINEST * k and placed.reach >= float_info.epsilon:
+            net = _assemble(projection, placed, y[first], r, generator)
             facts = _verified(net, x, y, len(first), on_progress)
             net.facts = replace(facts, gap=placed.gap, closest=closest)
             if facts.errors == 0:
                 return net
         if k == 1 or width is not None:
             if placed.reach < placed.gap:
+                factor = f"{1 / placed.reach:.0e}" if placed.reach > 1e-300 else "1e300 or more"
                 raise NotMemorized(
                     "expected points whose sizes float64 can hold together; got lengths that differ by a "
-                    f"factor of {1 / placed.reach:.0e}; drop or rescale the outliers"
+                    f"factor of {factor}; drop or rescale the outliers"
                 )
             raise _refusal("float64", closest, placed.gap, "drop one of such pairs, or give both one label")
         k = (k + 1) // 2  # in narrower blocks fewer units answer to each other's points
@@ -146,12 +147,9 @@ def count_parameters(points: int, classes: int, width: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Placed:
-    """Distinct points behind the projection, in descending norm."""
+class _Ordered:
+    """Points behind a projection, in descending norm, and how well they can be told apart there."""
 
-    centre: Tensor
-    projection: Tensor
-    offset: Tensor
     z: Tensor
     order: Tensor  # z[i] is point order[i]
     silent: Tensor  # what unit i must not answer to
@@ -165,40 +163,61 @@ class _Placed:
         return min(self.gap, self.reach)
 
 
+@dataclass(frozen=True)
+class _Projection:
+    """x ↦ P(x − centre) + offset."""
+
+    centre: Tensor
+    weights: Tensor
+    offset: Tensor
+
+
 def _place(
     x: Tensor, y: Tensor, width: int, generator: torch.Generator, on_progress: Progress | None
-) -> _Placed:
-    """The points behind the first of some random projections that is comfortable, or the best of them."""
-    best: _Placed | None = None
-    for scaling, distance in product((robust_scaling, plain_scaling), OFFSETS):
-        centre, scale = scaling(x)
-        projection = random_projection(x.shape[1], width, generator) / scale
-        z = torch.cat([(part.double() - centre) @ projection.T for part in x.split(ROWS)])
-        norms = z.norm(dim=1)
-        length = float(norms.median() if scaling is robust_scaling else norms.square().mean().sqrt()) or 1.0
-        projection, z = projection / length, z / length
-        offset = away_from_zero(z, distance, generator)
-        z += offset
+) -> tuple[_Projection, _Ordered]:
+    """The first of some random projections that is comfortable, or the best of them."""
+    best: tuple[_Projection, _Ordered] | None = None
+    for projection, z in _projections(x, width, generator):
         found = _ordered(z, y, on_progress)
-        if best is None or found.quality > best.quality:
-            best = replace(found, centre=centre, projection=projection, offset=offset)
+        if best is None or found.quality > best[1].quality:
+            best = projection, found
         if found.quality >= COMFORTABLE:
             break
     assert best is not None
     return best
 
 
-def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Placed:
+def _projections(x: Tensor, width: int, generator: torch.Generator) -> Iterator[tuple[_Projection, Tensor]]:
+    """Random ones and the points behind them: two ways of scaling, each with offsets ever further out."""
+    for scaling in (robust_scaling, plain_scaling):
+        centre, scale = scaling(x)
+        for distance in OFFSETS:
+            weights = random_projection(x.shape[1], width, generator) / scale
+            z = torch.cat([(part.double() - centre) @ weights.T for part in x.split(ROWS)])
+            norms = z.norm(dim=1)
+            usual = norms.median() if scaling is robust_scaling else norms.square().mean().sqrt()
+            length = float(usual.nan_to_num(posinf=1.0)) or 1.0
+            weights, z = weights / length, z / length
+            offset = away_from_zero(z, distance, generator)
+            yield _Projection(centre, weights, offset), z + offset
+
+
+def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Ordered:
     """Points in descending norm, and the room that each leaves for a threshold.
 
     A point that all but coincides with a later one of its label is left out: it is moved with that one.
     """
     total = len(z)
-    order = z.norm(dim=1).argsort(descending=True)
+    norms = z.norm(dim=1)
+    order = norms.argsort(descending=True)
     z = z[order]
+    shortest, longest = float(norms.min()), float(norms.max())
+    if not shortest > float_info.epsilon * longest or longest > LONGEST:  # squares may overflow
+        reach = shortest / longest if longest < inf else 0.0
+        ends = int(order[0]), int(order[-1])
+        return _Ordered(z, order, norms, shortest / 2, reach, 1.0, ends)
     later, index = closest_later(z, on_progress and (lambda done: on_progress("thresholds", done, total)))
     squares = z.square().sum(1)
-    shortest, longest = float(squares[-1].sqrt()), float(squares[0].sqrt())
     radius = shortest / 2
     silent = silence(z, later, radius)
     gaps = torch.where(squares > 0, 1 - silent / squares, 0.0)
@@ -208,11 +227,7 @@ def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Placed:
     gaps[merged] = 1.0
     hardest = int(gaps.argmin())
     closest = int(order[hardest]), int(order[index[hardest]])
-    nothing = z.new_empty(0)
-    return _Placed(
-        centre=nothing,
-        projection=nothing,
-        offset=nothing,
+    return _Ordered(
         z=z[kept],
         order=order[kept],
         silent=silent[kept],
@@ -223,7 +238,9 @@ def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Placed:
     )
 
 
-def _assemble(placed: _Placed, y: Tensor, classes: int, generator: torch.Generator) -> ResidualMemory:
+def _assemble(
+    projection: _Projection, placed: _Ordered, y: Tensor, classes: int, generator: torch.Generator
+) -> ResidualMemory:
     z = placed.z
     goals = targets(classes, z.shape[1], placed.radius, generator)
     thresholds = (placed.silent + z.square().sum(1)) / 2  # half-way to the point's own answer
@@ -231,9 +248,9 @@ def _assemble(placed: _Placed, y: Tensor, classes: int, generator: torch.Generat
     head, head_bias = nearest_target(goals)
     return ResidualMemory(
         {
-            "centre": placed.centre,
-            "projection": placed.projection,
-            "offset": placed.offset,
+            "centre": projection.centre,
+            "projection": projection.weights,
+            "offset": projection.offset,
             "inner": inner,
             "shift": shift,
             "outer": outer,
@@ -257,10 +274,11 @@ def _verified(
     for done, (part, labels) in enumerate(zip(x.split(ROWS), y.split(ROWS), strict=True), start=1):
         scores, own = net(part), labels.unsqueeze(1)
         lead = scores.gather(1, own).squeeze(1) - scores.scatter(1, own, -inf).amax(1)
-        leads.append(lead.double().nan_to_num(-float_info.max))  # NaN is an error
+        finite = torch.isfinite(scores).all(1)
+        leads.append(torch.where(finite, lead.double(), -float_info.max))  # what overflows is an error
         if on_progress:
             on_progress("checked points", min(len(x), done * ROWS), len(x))
-    lead = torch.cat(leads).clamp(-float_info.max, float_info.max)
+    lead = torch.cat(leads)
     ordered = lead.sort().values
     k, r, number = net.width, net.classes, len(net.inner)
     return Memorized(
