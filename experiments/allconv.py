@@ -34,9 +34,10 @@ from obverse.training.settings import read_toml
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "allconv" / "results.json"
-# Two starts for each rival: the paper's, which is made for shortcuts, and one that keeps the signal's size.
+# Two starts for each: the paper's, which is made for shortcuts, and one that keeps the signal's size.
 VARIANTS: dict[str, dict[str, Any]] = {
     "identity": {},
+    "identity, He start": {"init": "he"},
     "batch norm": {"norm": True},
     "batch norm, He start": {"norm": True, "init": "he"},
     "no shortcuts": {"shortcut": False},

@@ -136,9 +136,9 @@ def test_powers_act_in_coordinates():
     found = split(matrix)
     x = torch.tensor(np.random.default_rng(6).standard_normal((5, 3)))
     times = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
-    moved = found.moved(found.basis.T @ x, times)
-    for one, time in zip(moved, times.tolist(), strict=True):
-        assert off(x + found.basis @ one, power(found, time) @ x.numpy()) < rounding(5)
+    turned = found.turned(found.basis.T @ x, times)
+    for one, time in zip(turned, times.tolist(), strict=True):
+        assert off(one, power(found, time) @ x.numpy()) < rounding(5)
 
 
 def test_one_dimension_and_the_identity_have_no_planes():

@@ -68,17 +68,11 @@ def factorize(matrix: Any, layers: int) -> list[Tensor]:
         last = turned[-1:]
         # Q^{i/l} times the axes of P. Then I + A_i = Q^{1/l} + (Q^{i/l} V)(Σ^{1/l} − I)(Q^{(i−1)/l} V)ᵀ, the
         # identity taken from its first term: what is small is computed as such.
-        turned = _turned(rotation, polar.axes, axes, times)
+        turned = rotation.turned(axes, times)
         before = torch.cat((last, turned[:-1])) if len(turned) > 1 else last
         batches.append(torch.baddbmm(small, turned * stretch, before.mT))
     _check(given, polar, rotation, batches, layers)
     return [one if len(batch) == 1 else one.clone() for batch in batches for one in batch]
-
-
-def _turned(rotation: Rotation, x: Tensor, coordinates: Tensor, times: Tensor) -> Tensor:
-    """Q^t x for each t, of x that has these coordinates."""
-    moved = rotation.moved(coordinates, times)
-    return torch.baddbmm(x, rotation.basis.expand(len(times), -1, -1), moved)
 
 
 def product(factors: Sequence[Tensor]) -> Tensor:
@@ -219,12 +213,11 @@ def _check(given: Tensor, polar: _Polar, rotation: Rotation, batches: Sequence[T
     x = torch.randn(size, PROBES, generator=generator, dtype=torch.float64).to(given.device)
     first = batches[0][0]
     norm = _norm(first)
-    both = torch.cat((x, first @ x), 1)
-    coordinates = rotation.basis.T @ both
+    both = rotation.basis.T @ torch.cat((x, first @ x), 1)
     followed, strayed = x, 0.0
     times = (torch.arange(layers).to(given) / layers).split(len(batches[0]))
     for batch, when in zip(batches, times, strict=True):
-        where, expected = _turned(rotation, both, coordinates, when).split(PROBES, dim=2)
+        where, expected = rotation.turned(both, when).split(PROBES, dim=2)
         off = (batch @ where - expected) / (norm or 1.0)
         strayed = max(strayed, float(off.square().sum((1, 2)).max()))
         for factor in batch:

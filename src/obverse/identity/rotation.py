@@ -68,25 +68,31 @@ class Rotation:
         """The largest |θ|; 0 for the identity."""
         return min(pi, float(self.angles.abs().max())) if len(self.angles) else 0.0
 
-    def moved(self, x: Tensor, times: Tensor) -> Tensor:
-        """(B^t − I)x for each t in `times`, without cancellation where it is small; x is in coordinates of Z.
-
-        Returns:
-            times × d × columns of x.
-        """
-        m = len(self.angles)
-        turn = (times.unsqueeze(1) * self.angles).unsqueeze(2)
-        sine, less = torch.sin(turn), -2 * torch.sin(turn / 2) ** 2  # cos − 1
-        one, two = x[:m], x[m : 2 * m]
-        result = x.new_empty(len(times), *x.shape)
-        torch.mul(less, one, out=result[:, :m]).addcmul_(sine, two, value=-1)
-        torch.mul(less, two, out=result[:, m : 2 * m]).addcmul_(sine, one)
-        result[:, 2 * m :] = 0
-        return result
+    def turned(self, x: Tensor, times: Tensor) -> Tensor:
+        """Q^t x for each t in `times`, of x that is given in coordinates of Z: times × d × columns of x."""
+        angles = self._shares(times)
+        return self.basis.expand(len(times), -1, -1) @ self._mixed(
+            x, torch.cos(angles), torch.sin(angles), 1.0
+        )
 
     def less_identity(self, time: float) -> Tensor:
-        """Q^t − I, with an error relative to its own size."""
-        return self.basis @ self.moved(self.basis.T, self.angles.new_tensor([time]))[0]
+        """Q^t − I, with an error relative to its own size: nothing cancels where it is small."""
+        angles = self._shares(self.angles.new_tensor([time]))
+        less = -2 * torch.sin(angles / 2) ** 2  # cos − 1
+        return self.basis @ self._mixed(self.basis.T, less, torch.sin(angles), 0.0)[0]
+
+    def _shares(self, times: Tensor) -> Tensor:
+        return (times.unsqueeze(1) * self.angles).unsqueeze(2)
+
+    def _mixed(self, x: Tensor, along: Tensor, across: Tensor, rest: float) -> Tensor:
+        """Coordinates in each plane times `along`, ∓ the other's times `across`; all others times `rest`."""
+        m = len(self.angles)
+        one, two = x[:m], x[m : 2 * m]
+        result = x.new_empty(len(along), *x.shape)
+        torch.mul(along, one, out=result[:, :m]).addcmul_(across, two, value=-1)
+        torch.mul(along, two, out=result[:, m : 2 * m]).addcmul_(across, one)
+        result[:, 2 * m :] = rest * x[2 * m :]
+        return result
 
 
 def _coupled(inside: Any) -> list[Any]:
