@@ -214,3 +214,30 @@ def test_the_help_says_what_the_defaults_are(obverse):
     for shown in ("[all]", "[own]", "[yes]", "[float64]", "[0]", "[nothing]", "[OBVERSE_DATA, else"):
         assert shown in text, shown
     assert all(len(line) <= 120 for line in done.out.splitlines())
+
+
+def test_an_npz_is_memorized_in_double_precision_and_its_rows_keep_their_numbers(obverse, tmp_path):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((100, 3)), rng.integers(0, 4, 100)
+    x[31] = x[30] * (1 + 1e-9)  # equal in float32
+    y[30], y[31] = 0, 1
+    np.savez(tmp_path / "near.npz", train_x=x, train_y=y, test_x=x, test_y=y)
+    done = obverse("memorize", str(tmp_path / "near.npz"))
+    assert done.code == 0, done.err
+    assert "100 of 100 points" in done.out
+    x[31] = x[30]
+    np.savez(tmp_path / "equal.npz", x=x, y=y)  # shuffled when it is split
+    done = obverse("memorize", str(tmp_path / "equal.npz"))
+    kept = set(load(tmp_path / "equal.npz").train_rows.tolist())
+    if {30, 31} <= kept:
+        assert done.code == 2
+        assert "30" in done.err
+        assert "31" in done.err
+    else:
+        assert done.code == 0
+
+
+def test_whole_numbers_in_an_npz_are_memorized(obverse, tmp_path):
+    np.savez(tmp_path / "whole.npz", x=np.arange(60).reshape(20, 3), y=np.arange(20) % 3)
+    done = obverse("memorize", str(tmp_path / "whole.npz"))
+    assert done.code == 0, done.err

@@ -40,12 +40,13 @@ def test_steepness_is_the_norm_of_autograds_jacobian(n, d, scales):
         torch.testing.assert_close(local_lipschitz(net, points), by_autograd(net, points), rtol=1e-10, atol=0)
 
 
-def test_steepness_far_from_all_points_where_every_unit_answers():
+def test_steepness_far_from_all_points_where_many_units_answer():
     net, x = built()
     far = 1e3 * x
-    expected = by_autograd(net, far)
-    assert expected.max() > 100 * by_autograd(net, x).median()
-    torch.testing.assert_close(local_lipschitz(net, far), expected, rtol=1e-8, atol=0)
+    answering = (net.project(far) @ net.inner[0].T + net.shift[0] > 0).sum(1)
+    assert answering.max() > 1
+    # units of many blocks in a row: rounding grows with them
+    torch.testing.assert_close(local_lipschitz(net, far), by_autograd(net, far), rtol=1e-8, atol=0)
 
 
 def test_steepness_is_that_of_differences_in_the_steepest_direction():

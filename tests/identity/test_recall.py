@@ -144,10 +144,25 @@ def test_drawn_points_are_numbered_as_in_the_data() -> None:
     assert int((drawn(x).argmax(1) == y).sum()) >= 45
 
 
-def test_what_is_refused_says_that_points_were_drawn() -> None:
-    x, y = torch.zeros(4, 2), torch.tensor([0, 0, 1, 1])
-    with pytest.raises(BadInput, match=r"equal points 0 and .* \(the numbers count the 3 drawn points"):
-        recall(x, y, x, y, points=3)
+def test_what_is_refused_is_called_by_its_number() -> None:
+    x, y = torch.tensor([[1.0], [0.0], [0.0], [2.0]]), torch.tensor([0, 0, 1, 1])
+    with pytest.raises(BadInput, match=r"equal points 1 and 2 \(labels 0, 1\)"):
+        recall(x, y, x, y)
+    with pytest.raises(BadInput, match=r"equal points 7 and 5 \(labels 0, 1\)"):
+        recall(x, y, x, y, numbers=torch.tensor([3, 7, 5, 9]))
+    for seed in range(20):  # drawn points keep their numbers
+        try:
+            recall(x, y, x, y, points=3, seed=seed)
+        except BadInput as error:
+            assert "equal points 1 and 2 (labels 0, 1)" in str(error)  # noqa: PT017
+
+
+def test_the_hardest_pair_is_called_by_its_number() -> None:
+    x, y = clusters(30)
+    numbers = 1000 + torch.arange(30).flip(0)
+    plain, named = recall(x, y, x, y)[1].facts.closest, recall(x, y, x, y, numbers=numbers)[1].facts.closest
+    assert plain is not None
+    assert named == tuple(1029 - one for one in plain)
 
 
 def test_float32_is_checked_or_refused_with_the_reason(made: tuple[Any, Recall]) -> None:

@@ -90,7 +90,7 @@ def memorize(
         raise BadInput("--float32 with --dtype float32", got="--no-float32", do="leave it out")
     if not 0 <= seed < 2**63:
         raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use another")
-    found = load(data, data_root)
+    found = load(data, data_root, exact=True)
     if points is not None and not 1 <= points <= len(found.train_y):
         raise BadInput(
             f"--points from 1 to {len(found.train_y):,}, as {found.name} has them",
@@ -114,6 +114,7 @@ def memorize(
             float32=float32,
             dtype=dtype,
             seed=seed,
+            numbers=found.train_rows,
             on_progress=None if on_layer is None else lambda what, done, total: on_layer(done, total, what),
         )
     if as_json:

@@ -20,11 +20,17 @@ from .sources import KNOWN, MNIST_CLASSES, Known
 NAMES = ("digits", *KNOWN)
 
 
-def load(name_or_path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> Dataset:
+def load(
+    name_or_path: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None = None,
+    *,
+    exact: bool = False,
+) -> Dataset:
     """A data set by name (see `NAMES`), or from a folder of images or an .npz file.
 
     Known data sets live in `root/<name>` and are downloaded there once. `root` is, in this order: the
-    argument, the environment variable OBVERSE_DATA, the user's cache folder.
+    argument, the environment variable OBVERSE_DATA, the user's cache folder. `exact` keeps the numbers of
+    an .npz in float64; otherwise inputs are float32.
 
     >>> print(load("digits"))
     digits: 1,297 train + 500 test, 1×8×8, 10 classes
@@ -39,7 +45,7 @@ def load(name_or_path: str | os.PathLike[str], root: str | os.PathLike[str] | No
         if given and path.is_dir():
             return load_folder(path)
         if path.suffix == ".npz" and path.is_file():
-            return load_npz(path)
+            return load_npz(path, exact)
     except OSError as error:
         raise BadInput(f"a readable {path}", got=error, do="check the permissions") from error
     raise BadInput(

@@ -19,8 +19,9 @@ MAX_BYTES = 8 * 2**30
 class Dataset:
     """Inputs and labels, already split.
 
-    `train_x` and `test_x` are float32, N × C × H × W for images (pixels in [0, 1]) or N × D for flat inputs;
-    `train_y` and `test_y` are int64 indices into `classes`.
+    `train_x` and `test_x` are float32 (float64 if asked for), N × C × H × W for images (pixels in [0, 1]) or
+    N × D for flat inputs; `train_y` and `test_y` are int64 indices into `classes`. `train_rows` says where
+    each training point stands in a source that was shuffled.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Dataset:
     test_x: torch.Tensor
     test_y: torch.Tensor
     classes: tuple[str, ...]
+    train_rows: torch.Tensor | None = None
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -68,7 +70,7 @@ def split(
     count = max(1, len(y) // 5) if test is None else test
     order = torch.from_numpy(np.random.RandomState(0).permutation(len(y)))
     kept, held = order[count:], order[:count]
-    return Dataset(name, x[kept], y[kept], x[held], y[held], classes)
+    return Dataset(name, x[kept], y[kept], x[held], y[held], classes, kept)
 
 
 def check_room(values: int, what: str) -> None:

@@ -20,17 +20,18 @@ _SPLIT = ("train_x", "train_y", "test_x", "test_y")
 _DO = "write it with numpy.savez(path, x=…, y=…)"
 
 
-def load_npz(path: Path) -> Dataset:
+def load_npz(path: Path, exact: bool = False) -> Dataset:
     """`train_x, train_y, test_x, test_y`, or `x, y`, which are split 80/20 with a fixed seed.
 
     x is N × D, N × H × W or N × C × H × W, uint8 (divided by 255) or floating (taken as it is); y holds the
-    classes 0, 1, … as integers.
+    classes 0, 1, … as integers. Inputs become float32, or with `exact` float64, and then x may hold any
+    integers.
     """
-    arrays = _read(path)
+    arrays = _read(path, 8 if exact else 4)
     if "x" in arrays:
-        x, y = _inputs(path, "x", arrays["x"]), _labels(path, "y", arrays["y"], len(arrays["x"]))
+        x, y = _inputs(path, "x", arrays["x"], exact), _labels(path, "y", arrays["y"], len(arrays["x"]))
         return split(path.stem, x, y, _names(y))
-    train_x, test_x = (_inputs(path, key, arrays[key]) for key in ("train_x", "test_x"))
+    train_x, test_x = (_inputs(path, key, arrays[key], exact) for key in ("train_x", "test_x"))
     train_y = _labels(path, "train_y", arrays["train_y"], len(train_x))
     test_y = _labels(path, "test_y", arrays["test_y"], len(test_x))
     if train_x.shape[1:] != test_x.shape[1:]:
@@ -41,7 +42,7 @@ def load_npz(path: Path) -> Dataset:
     return Dataset(path.stem, train_x, train_y, test_x, test_y, _names(torch.cat((train_y, test_y))))
 
 
-def _read(path: Path) -> dict[str, npt.NDArray[Any]]:
+def _read(path: Path, itemsize: int) -> dict[str, npt.NDArray[Any]]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
@@ -51,7 +52,7 @@ def _read(path: Path) -> dict[str, npt.NDArray[Any]]:
                 raise _bad(f"arrays x, y or {', '.join(_SPLIT)} in {path}", names)
             room = path.stat().st_size
             for name in wanted:
-                _check_member(path, archive, members[name], room)
+                _check_member(path, archive, members[name], room, itemsize)
             return {name: read_member(archive, members[name]) for name in wanted}
     except BadInput:
         raise
@@ -59,16 +60,18 @@ def _read(path: Path) -> dict[str, npt.NDArray[Any]]:
         raise _bad(f"a sound .npz in {path}", error) from error
 
 
-def _check_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, room: int) -> None:
+def _check_member(
+    path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, room: int, itemsize: int
+) -> None:
     """Everything the headers promise must agree and fit the file, before an array is allocated."""
     where = f"{info.filename} in {path}"
     shape = read_member_header(archive, info, room, where, _DO).shape
     if not shape or min(shape) < 1:
         raise _bad(f"at least one value for {where}", f"shape {shape}")
-    check_room(math.prod(shape), where)
+    check_room(math.prod(shape) * itemsize // 4, where)
 
 
-def _inputs(path: Path, key: str, array: npt.NDArray[Any]) -> torch.Tensor:
+def _inputs(path: Path, key: str, array: npt.NDArray[Any], exact: bool) -> torch.Tensor:
     if array.ndim not in (2, 3, 4):
         raise _bad(f"{key} as N×D, N×H×W or N×C×H×W in {path}", f"shape {array.shape}")
     if array.ndim == 4 and array.shape[1] > 4 and array.shape[3] in (1, 3, 4):
@@ -79,13 +82,16 @@ def _inputs(path: Path, key: str, array: npt.NDArray[Any]) -> torch.Tensor:
         )
     if array.dtype == np.uint8:
         x = pixels(array)
-    elif np.issubdtype(array.dtype, np.floating):
+    elif np.issubdtype(array.dtype, np.floating) or (exact and np.issubdtype(array.dtype, np.integer)):
+        kind = np.float64 if exact else np.float32
         with np.errstate(over="ignore"):  # what float32 can't hold becomes infinite, and is refused below
-            x = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+            x = torch.from_numpy(np.ascontiguousarray(array, dtype=kind))
         if not bool(torch.isfinite(x).all()):
-            raise _bad(f"finite float32 values for {key} in {path}", "NaN or infinity")
+            raise _bad(f"finite {kind.__name__} values for {key} in {path}", "NaN or infinity")
     else:
-        raise _bad(f"uint8 or floating values for {key} in {path}", array.dtype)
+        raise BadInput(
+            f"uint8 or floating values for {key} in {path}", got=array.dtype, do="write x.astype(float)"
+        )
     return x.unsqueeze(1) if x.ndim == 3 else x.contiguous()
 
 

@@ -5,7 +5,6 @@ from .factorize import bound, factorize, gamma, min_layers, product
 from .landscape import gradient, gradient_bound, hessian, project, risk, spectral_norms
 from .lipschitz import local_lipschitz, log10_lipschitz_bound
 from .memorize import Memorized, NotMemorized, choose_width, export, memorize, verify
-from .recall import Recall, recall
 from .saved import load_memory, save_memory
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "Descent",
     "Memorized",
     "NotMemorized",
-    "Recall",
     "bound",
     "choose_width",
     "critical_point",
@@ -31,7 +29,6 @@ __all__ = [
     "min_layers",
     "product",
     "project",
-    "recall",
     "risk",
     "save_memory",
     "spectral_norms",

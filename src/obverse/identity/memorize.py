@@ -96,16 +96,20 @@ def memorize(
     classes: int | None = None,
     width: int | None = None,
     generator: torch.Generator | None = None,
+    numbers: Tensor | None = None,
     on_progress: Progress | None = None,
 ) -> ResidualMemory:
     """A residual net in float64 whose largest score is the label, for every row of x.
 
     `x`: points of any shape, one a row. `y`: whole labels from 0. `classes` is r (default: the largest label
     + 1, at least 2), `width` is k (default: see `choose_width`). Before the net is returned every point is
-    run through all of it; `net.facts` says what was found. Without a generator the seed is 0.
+    run through all of it; `net.facts` says what was found. Where points are hard to tell apart a narrower net
+    may be built. Without a generator the seed is 0. `numbers` are what points are called in facts and
+    refusals (default: their rows).
     """
     x, y, r = checked(x, y, classes)
-    first = distinct(x, y)
+    numbers = torch.arange(len(x)) if numbers is None else numbers
+    first = distinct(x, y, numbers)
     if generator is not None and not isinstance(generator, torch.Generator):
         raise BadInput("a torch.Generator", got=repr(generator), do="torch.Generator().manual_seed(…)")
     generator = torch.Generator().manual_seed(0) if generator is None else generator
@@ -113,27 +117,37 @@ def memorize(
         raise BadInput("a width of at least 1", got=repr(width), do="leave it out")
     k = choose_width(len(first), r) if width is None else width
     while True:
-        projection, placed = _place(x[first], y[first], k, generator, on_progress)
-        closest = int(first[placed.closest[0]]), int(first[placed.closest[1]])
-        if placed.gap >= FINEST * k and placed.reach >= float_info.epsilon:
+        tried: list[_Ordered] = []
+        for projection, placed in _placements(x[first], y[first], k, generator, on_progress):
+            tried.append(placed)
+            if placed.gap < FINEST * k or placed.reach < float_info.epsilon:
+                continue
             net = _assemble(projection, placed, y[first], r, generator)
             facts = _verified(net, x, y, len(first), on_progress)
-            net.facts = replace(facts, gap=placed.gap, closest=closest)
+            net.facts = replace(facts, gap=placed.gap, closest=_named(placed.closest, numbers[first]))
             if facts.errors == 0:
                 return net
         if k == 1 or width is not None:
-            if placed.reach < placed.gap:
-                factor = f"{1 / placed.reach:.0e}" if placed.reach > 1e-300 else "1e300 or more"
+            best = max(tried, key=lambda one: one.quality)
+            if best.reach < best.gap:
+                factor = f"{1 / best.reach:.0e}" if best.reach > 1e-300 else "1e300 or more"
                 raise NotMemorized(
                     "expected points whose sizes float64 can hold together; got lengths that differ by a "
                     f"factor of {factor}; drop or rescale the outliers"
                 )
-            raise _refusal("float64", closest, placed.gap, "drop one of such pairs, or give both one label")
+            closest = _named(best.closest, numbers[first])
+            raise _refusal("float64", closest, best.gap, "drop one of such pairs, or give both one label")
         k = (k + 1) // 2  # in narrower blocks fewer units answer to each other's points
+
+
+def _named(pair: tuple[int, int], numbers: Tensor) -> tuple[int, int]:
+    return int(numbers[pair[0]]), int(numbers[pair[1]])
 
 
 def choose_width(points: int, classes: int) -> int:
     """The largest k ≤ ⌈ln n⌉ whose net has at most 3·(n ln n + r²) parameters; k = 1 always does."""
+    if points < 1 or classes < 2:
+        raise BadInput("at least one point and two classes", got=f"{points} and {classes}", do="check these")
     most = 3 * (points * log(points) + classes**2)
     width = max(1, ceil(log(points)))
     while width > 1 and count_parameters(points, classes, width) > most:
@@ -172,34 +186,46 @@ class _Projection:
     offset: Tensor
 
 
-def _place(
+def _placements(
     x: Tensor, y: Tensor, width: int, generator: torch.Generator, on_progress: Progress | None
-) -> tuple[_Projection, _Ordered]:
-    """The first of some random projections that is comfortable, or the best of them."""
-    best: tuple[_Projection, _Ordered] | None = None
-    for projection, z in _projections(x, width, generator):
-        found = _ordered(z, y, on_progress)
-        if best is None or found.quality > best[1].quality:
-            best = projection, found
-        if found.quality >= COMFORTABLE:
-            break
-    assert best is not None
-    return best
+) -> Iterator[tuple[_Projection, _Ordered]]:
+    """The points behind random projections, one for each way of scaling, the better first.
 
-
-def _projections(x: Tensor, width: int, generator: torch.Generator) -> Iterator[tuple[_Projection, Tensor]]:
-    """Random ones and the points behind them: two ways of scaling, each with offsets ever further out."""
+    Each is the first of some that is comfortable, or the best; where the first way is, there is no other.
+    """
+    found = []
     for scaling in (robust_scaling, plain_scaling):
-        centre, scale = scaling(x)
-        for distance in OFFSETS:
-            weights = random_projection(x.shape[1], width, generator) / scale
-            z = torch.cat([(part.double() - centre) @ weights.T for part in x.split(ROWS)])
-            norms = z.norm(dim=1)
-            usual = norms.median() if scaling is robust_scaling else norms.square().mean().sqrt()
-            length = float(usual.nan_to_num(posinf=1.0)) or 1.0
-            weights, z = weights / length, z / length
-            offset = away_from_zero(z, distance, generator)
-            yield _Projection(centre, weights, offset), z + offset
+        best: tuple[_Projection, _Ordered] | None = None
+        for projection, z in _projections(x, width, scaling, generator):
+            placed = _ordered(z, y, on_progress)
+            if best is None or placed.quality > best[1].quality:
+                best = projection, placed
+            if placed.quality >= COMFORTABLE:
+                break
+        assert best is not None
+        found.append(best)
+        if best[1].quality >= COMFORTABLE:
+            break
+    yield from sorted(found, key=lambda one: -one[1].quality)
+
+
+def _projections(
+    x: Tensor,
+    width: int,
+    scaling: Callable[[Tensor], tuple[Tensor, Tensor]],
+    generator: torch.Generator,
+) -> Iterator[tuple[_Projection, Tensor]]:
+    """Random projections and the points behind them, with offsets ever further out."""
+    centre, scale = scaling(x)
+    for distance in OFFSETS:
+        weights = random_projection(x.shape[1], width, generator) / scale
+        z = torch.cat([(part.double() - centre) @ weights.T for part in x.split(ROWS)])
+        norms = z.norm(dim=1)
+        usual = norms.median() if scaling is robust_scaling else norms.square().mean().sqrt()
+        length = float(usual.nan_to_num(posinf=1.0)) or 1.0
+        weights, z = weights / length, z / length
+        offset = away_from_zero(z, distance, generator)
+        yield _Projection(centre, weights, offset), z + offset
 
 
 def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Ordered:
@@ -213,7 +239,7 @@ def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Ordered:
     z = z[order]
     shortest, longest = float(norms.min()), float(norms.max())
     if not shortest > float_info.epsilon * longest or longest > LONGEST:  # squares may overflow
-        reach = shortest / longest if longest < inf else 0.0
+        reach = shortest / longest if 0 < longest < inf else 0.0
         ends = int(order[0]), int(order[-1])
         return _Ordered(z, order, norms, shortest / 2, reach, 1.0, ends)
     later, index = closest_later(z, on_progress and (lambda done: on_progress("thresholds", done, total)))
@@ -323,7 +349,7 @@ def export(
     on_progress: Progress | None = None,
 ) -> ResidualMemory:
     """A copy of the net in another type of numbers, checked on all points; refused if a label changes."""
-    if not dtype.is_floating_point:
+    if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
         raise BadInput("a floating type such as torch.float32", got=dtype, do="use one")
     copy = deepcopy(net).to(dtype)
     name = str(dtype).removeprefix("torch.")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..errors import BadInput
 
-MOST_CLASSES = 2**14  # more are labels that were not numbered
+MOST_CLASSES = 2**16  # their targets are compared with each other
 LARGEST = 1e300  # beyond it differences overflow
 SHOWN = 5  # pairs of indices in an error
 _UNSIGNED = {torch.uint16, torch.uint32, torch.uint64}  # torch can hardly compute with them
@@ -48,7 +48,7 @@ def checked(x: Any, y: Any, classes: int | None = None) -> tuple[Tensor, Tensor,
     found = max(2, most) if classes is None else classes
     if found > MOST_CLASSES:
         raise BadInput(
-            f"at most {MOST_CLASSES:,} classes", got=f"{found:,}", do="number the classes from 0 on"
+            f"at most {MOST_CLASSES:,} classes", got=f"{found:,}", do="number those that occur from 0 on"
         )
     return x.reshape(len(x), -1), y, found
 
@@ -91,16 +91,23 @@ def first_equal(x: Tensor) -> Tensor:
     return torch.tensor([first.setdefault(key, index) for index, key in enumerate(rows)])
 
 
-def distinct(x: Tensor, y: Tensor) -> Tensor:
-    """Index of the first of each group of equal rows, in order; a group with two labels is refused."""
+def distinct(x: Tensor, y: Tensor, numbers: Tensor | None = None) -> Tensor:
+    """Index of the first of each group of equal rows, in order; a group with two labels is refused.
+
+    `numbers` are the names of the rows in that refusal (default: 0, 1, …).
+    """
     first = first_equal(x)
     wrong = (y != y[first]).nonzero().squeeze(1).tolist()
     if wrong:
-        pairs = [f"{int(first[one])} and {one} (labels {int(y[first[one]])}, {int(y[one])})" for one in wrong]
+        numbers = torch.arange(len(x)) if numbers is None else numbers
+        pairs = [
+            f"{int(numbers[first[one]])} and {int(numbers[one])} (labels {int(y[first[one]])}, {int(y[one])})"
+            for one in wrong[:SHOWN]
+        ]
         more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
         raise BadInput(
             "one label for equal points: no function gives two",
-            got=f"equal points {', '.join(pairs[:SHOWN])}{more}",
+            got=f"equal points {', '.join(pairs)}{more}",
             do="drop one of each pair or correct its label",
         )
     found: Tensor = first.unique()

@@ -6,7 +6,7 @@ All that `obverse memorize` writes and its page shows. Not for building the net:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar, Literal
@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from ..errors import BadInput, ObverseError
+from ..errors import BadInput
 from ..files import write_text
 from ..nets.memory import ResidualMemory
 from ..records import Record, read_record, record_text
@@ -132,24 +132,34 @@ def recall(
     float32: bool = True,
     dtype: str = "float64",
     seed: int = 0,
+    numbers: Tensor | None = None,
     on_progress: Progress | None = None,
 ) -> tuple[ResidualMemory, Recall]:
     """Memorize (x, y) and measure the net; `test_x`, `test_y` may be empty.
 
     `points` of the rows are drawn with the seed. `labels="random"` puts labels of `random_labels` in place of
     y. `float32` also builds and checks the copy in float32; `dtype` says which of the two is returned.
+    `numbers` are what the rows are called.
     """
     x, y, r = checked(x, y, classes)
     _check_settings(len(x), labels, points, width, float32, dtype, seed)
     streams = _generators(seed)
-    rows: Tensor | None = None
+    numbers = torch.arange(len(x)) if numbers is None else numbers
     if points is not None:
         rows = torch.randperm(len(x), generator=streams["points"])[:points].sort().values
-        x, y = x[rows], y[rows]
+        x, y, numbers = x[rows], y[rows], numbers[rows]
     if labels == "random":
         y = random_labels(x, r, streams["labels"])
     began = perf_counter()
-    net, facts = _built(x, y, r, width, seed, rows, on_progress)
+    net = memorize(
+        x,
+        y,
+        classes=r,
+        width=width,
+        generator=torch.Generator().manual_seed(seed),
+        numbers=numbers,
+        on_progress=on_progress,
+    )
     seconds = perf_counter() - began
     copy, refused = None, ""
     if float32:
@@ -169,7 +179,7 @@ def recall(
         seed=seed,
         dtype="float64" if dtype == "float64" else "float32",
         seconds=seconds,
-        facts=facts,
+        facts=_facts(net),
         float32=None if copy is None else _facts(copy),
         float32_refused=refused,
         test_points=len(test_y) if labels == "own" else 0,
@@ -214,30 +224,6 @@ def _generators(seed: int) -> dict[str, torch.Generator]:
 def random_labels(x: Tensor, classes: int, generator: torch.Generator) -> Tensor:
     """A label for each row, uniform; equal rows have equal labels."""
     return torch.randint(classes, (len(x),), generator=generator)[first_equal(x)]
-
-
-def _built(
-    x: Tensor,
-    y: Tensor,
-    classes: int,
-    width: int | None,
-    seed: int,
-    rows: Tensor | None,
-    on_progress: Progress | None,
-) -> tuple[ResidualMemory, Memorized]:
-    """The net; points are numbered as they were before some of them were drawn."""
-    generator = torch.Generator().manual_seed(seed)
-    try:
-        net = memorize(x, y, classes=classes, width=width, generator=generator, on_progress=on_progress)
-    except ObverseError as error:
-        if rows is not None:
-            error.args = (f"{error} (the numbers count the {len(x):,} drawn points, from 0)",)
-        raise
-    facts = _facts(net)
-    if rows is not None and facts.closest is not None:
-        first, second = facts.closest
-        net.facts = facts = replace(facts, closest=(int(rows[first]), int(rows[second])))
-    return net, facts
 
 
 def _facts(net: ResidualMemory) -> Memorized:

@@ -19,6 +19,4 @@ def load_memory(path: str | Path) -> ResidualMemory:
     try:
         return ResidualMemory(load_tensors(Path(path)))
     except BadInput as error:
-        raise BadInput(
-            f"a memorizing net in {path}", got=f"a file that is none: {error}", do="restore it"
-        ) from None
+        raise BadInput(f"a memorizing net in {path}", got=f"this: {error}", do="restore it") from None

@@ -28,6 +28,8 @@ def _fits(walk: Walk) -> bool:
         and all(len(stage) == count for stage in walk.positions)
         and all(0 <= one < count for block in walk.moved for one in block)
         and all(len(block) <= count for block in walk.moved)
+        and len(walk.moved) <= count
+        and all(len(block) <= 2 for block in walk.units)
         and len(walk.classes) == len(walk.targets)
         and set(walk.labels) <= set(walk.classes)
         and len(walk.classes) <= count + 1
