@@ -11,7 +11,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 WATCHER := .venv-weightwatcher
 WATCHER_PIP := $(WATCHER)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-all lint docs claims coverage bench bench-weightwatcher clean
+.PHONY: help demo test test-all lint docs claims coverage bench bench-memorize bench-weightwatcher clean
 
 help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
@@ -21,6 +21,7 @@ help:
 	@echo "make claims    run every claim in full (20 minutes), publish verdicts and page in experiments/results"
 	@echo "make coverage  shadows of public architectures; results in experiments/results/coverage"
 	@echo "make bench     speed as ratios; results in benchmarks/results"
+	@echo "make bench-memorize  a data set by heart, built against trained; needs CIFAR-10"
 	@echo "make bench-weightwatcher  the audit timed beside WeightWatcher, in $(WATCHER)"
 	@echo "make clean     remove what these commands made"
 
@@ -99,6 +100,9 @@ claims: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/run_all.py
+
+bench-memorize: $(VENV)/installed
+	$(BIN)/python benchmarks/memorize_sgd.py
 
 # obverse without its dependencies: torch and WeightWatcher bring the few of them that an audit needs.
 $(WATCHER)/installed: constraints.txt pyproject.toml

@@ -12,7 +12,8 @@ import sys
 
 from measure import RESULTS, Outcome
 
-# Each script and the results it writes. WeightWatcher has a command of its own: make bench-weightwatcher.
+# Each script and the results it writes. WeightWatcher and memorize_sgd, which needs CIFAR-10, have commands of
+# their own: make bench-weightwatcher, make bench-memorize.
 SCRIPTS = {
     "shadow_step": ("shadow_step",),
     "shadow_of": ("shadow_of",),
@@ -22,6 +23,7 @@ SCRIPTS = {
     "audit_time": ("audit_time_mlp", "audit_time_pair"),
     "audit_memory": ("audit_memory",),
     "claims_stream": ("claims_stream",),
+    "factorize": ("factorize_500", "factorize_1000"),
 }
 
 

@@ -10,7 +10,7 @@ import typer
 from ..errors import BadInput
 from ..training import Comparison, Interrupted, Plan, Settings, read_plan
 from ..training import compare as run_comparison
-from ..training.compare import DEFAULT, FIGURES, VARIANTS, VARIED
+from ..training.compare import DEFAULT, FIGURES, PLAIN, VARIANTS, VARIED
 from .options import numbers, with_settings
 from .progress import training_progress
 from .train import free_path
@@ -58,7 +58,7 @@ def compare(
         path = out or free_path(f"compare-{Path(base.data).stem}")
         plan = Plan(
             base,
-            _names(variants, figure),
+            _names(variants, figure, PLAIN if base.net == "allconv" else DEFAULT),
             values.get("weight", 1.0) if weight is None else weight,
             numbers(seeds or "3", "--seeds"),
         )
@@ -91,7 +91,7 @@ def compare(
         typer.echo(f"page: {build(path)}")
 
 
-def _names(variants: str | None, figure: int | None) -> tuple[str, ...]:
+def _names(variants: str | None, figure: int | None, usual: tuple[str, ...]) -> tuple[str, ...]:
     if variants and figure:
         raise BadInput("--variants or --figure", got="both", do="leave one out")
     if figure is not None:
@@ -100,7 +100,7 @@ def _names(variants: str | None, figure: int | None) -> tuple[str, ...]:
                 f"--figure out of {', '.join(map(str, FIGURES))}", got=figure, do="pass one of these"
             )
         return FIGURES[figure]
-    names = tuple(dict.fromkeys(name.strip() for name in variants.split(","))) if variants else DEFAULT
+    names = tuple(dict.fromkeys(name.strip() for name in variants.split(","))) if variants else usual
     for name in names:
         if name not in VARIANTS:
             raise BadInput(f"variants out of {', '.join(VARIANTS)}", got=repr(name), do="correct --variants")

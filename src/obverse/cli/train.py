@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -70,12 +70,20 @@ def train(
     if records[-1]["test_error"] > LITTLE:
         typer.echo(
             f"note: the net has learned little{WITH_SHADOWS if task.settings.has_shadows else ''}: "
-            "try a smaller rate, and inputs scaled to about [0, 1]"
+            + hint(records)
         )
     if report:
         from ..report import build
 
         typer.echo(f"page: {build(path)}")
+
+
+def hint(records: Sequence[Mapping[str, Any]]) -> str:
+    """What to try where the net has not learned."""
+    losses = [record["train_loss"] for record in records if record.get("train_loss") is not None]
+    if losses and losses[-1] > 0.9 * losses[0] and losses[-1] <= 1.1 * losses[0]:
+        return "the loss has hardly moved: try more epochs, or another rate, larger or smaller"
+    return "try a smaller rate, and inputs scaled to about [0, 1]"
 
 
 def describe(record: Mapping[str, Any]) -> str:

@@ -79,8 +79,12 @@ def rows(found: Recall) -> list[tuple[str, str, str]]:
         (
             "parameters",
             f"{facts.parameters:,} = {facts.constant:.2f}·(n ln n + r²)",
-            f"n = {facts.distinct:,} distinct points, r = {facts.classes:,} classes; at most {PROMISED} are "
-            "promised",
+            f"n = {facts.distinct:,} distinct points, r = {facts.classes:,} classes; "
+            + (
+                f"at most {PROMISED} are promised"
+                if facts.constant <= PROMISED
+                else f"the width asked for is beyond the {PROMISED} that are promised"
+            ),
         ),
         (
             "projection",

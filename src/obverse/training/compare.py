@@ -48,6 +48,7 @@ FIGURES = {
     7: ("backprop", "shadow", "shadow-sampling", "shadow-smoothing"),
 }
 DEFAULT = ("backprop", "dropout", "shadow", "shadow+dropout")
+PLAIN = ("backprop", "shadow")  # for nets without a place for dropout
 
 
 @dataclass(frozen=True)

@@ -300,7 +300,7 @@ stated = register(
         id="identity.rescaling",
         title="γ as a constant, as printed",
         statement="Rescaling R makes γ a constant: the least γ of cR does not grow with log κ.",
-        source=f"{PAPER}, below Theorem 2",
+        source=f"{PAPER}, below Theorem 2, which leaves the argument to the paper; read as for every R",
         grid=grid(d=(2, 6), condition=(10.0, 1e2, 1e3, 1e4, 1e6, 1e8), trials=30),
         quick=grid(d=4, condition=(10.0, 1e2, 1e4, 1e8), trials=10),
         predict=constant,
