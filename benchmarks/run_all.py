@@ -12,8 +12,8 @@ import sys
 
 from measure import RESULTS, Outcome
 
-# Each script and the results it writes. WeightWatcher and memorize_sgd, which needs CIFAR-10, have commands of
-# their own: make bench-weightwatcher, make bench-memorize.
+# Each script and the results it writes. WeightWatcher and memorize_sgd, which needs CIFAR-10, have commands
+# of their own: make bench-weightwatcher, make bench-memorize.
 SCRIPTS = {
     "shadow_step": ("shadow_step",),
     "shadow_of": ("shadow_of",),

@@ -14,6 +14,7 @@ import torch
 from identity_figures import draw_allconv, draw_block, draw_factors, draw_landscape, draw_sizes
 from make_results import DOCS, put_between_marks, table
 
+from obverse.identity import choose_width
 from obverse.identity.walk import walk
 
 RESULTS = Path(__file__).parent / "results"
@@ -29,13 +30,16 @@ def read(*parts: str) -> Any:
 def sizes_table(sizes: dict[str, Any]) -> str:
     rows = []
     for one in sizes.values():
-        widest = max(other["width"] for other in sizes.values() if other["points"] == one["points"])
-        if one["width"] not in (1, 2, 4, widest):
+        chosen = choose_width(one["points"], 10)
+        if one["width"] not in (1, 2, 4, chosen):
+            continue
+        start = [f"{one['points']:,}", f"{one['width']}" + (" (chosen)" if one["width"] == chosen else "")]
+        if "refused" in one:
+            rows.append([*start, one["refused"], *["–"] * 7])
             continue
         rows.append(
             [
-                f"{one['points']:,}",
-                f"{one['width']}" + (" (chosen)" if one["width"] == widest else ""),
+                *start,
                 f"{one['parameters']:,}",
                 f"{one['parameters'] / (one['points'] * log(one['points'])):.2f}",
                 f"{one['errors']}",
@@ -44,23 +48,10 @@ def sizes_table(sizes: dict[str, Any]) -> str:
                 "yes" if one["float32"] == "exact" else "no",
                 f"{one['steepness']['median']:,.0f}",
                 f"10^{one['log10_bound']:,.0f}",
-                f"{one['seconds']:.1f}",
             ]
         )
-    head = [
-        "points",
-        "width k",
-        "parameters",
-        "÷ n ln n",
-        "errors",
-        "margin",
-        "room",
-        "float32",
-        "steepness",
-        "its bound",
-        "s",
-    ]
-    return table(head, rows)
+    head = ["points", "width k", "parameters", "÷ n ln n", "errors", "margin", "room", "float32", "steepness"]
+    return table([*head, "its bound"], rows)
 
 
 def tests_table(tests: dict[str, Any]) -> str:
@@ -114,7 +105,8 @@ def critical_table(found: dict[str, Any]) -> str:
             f"{run['starts'] - run['not_critical']}",
             f"{run['critical_inside']}",
             f"{run['bad_inside']}",
-            f"{run['least_norm_of_bad']:.2g}",
+            "–" if run["least_norm_of_bad"] is None else f"{run['least_norm_of_bad']:.2g}",
+            ", ".join(f"{count} {kind}" for kind, count in sorted(run["kinds"].items())),
         ]
         for run in found["critical_points"]
     ]
@@ -126,7 +118,7 @@ def critical_table(found: dict[str, Any]) -> str:
         "inside ‖A‖ < 1",
         "of these not minima",
     ]
-    return table([*head, "least ‖A‖ of such anywhere"], rows)
+    return table([*head, "least ‖A‖ of such anywhere", "kinds"], rows)
 
 
 def allconv_table(found: dict[str, Any]) -> str:
@@ -163,11 +155,12 @@ def main() -> None:
     assert walked is not None
     draw_block(walked, FIGURES / "identity-block.png")
     parts = (
-        "**Critical points**, Newton's method from random starts (120 a row):\n\n"
-        + critical_table(landscape),
+        "**Critical points**, Levenberg–Marquardt on ∇f from random starts, 120 a row. A saddle "
+        "has a Hessian with a negative eigenvalue; other points are flat, as A = 0 in a plain net of three "
+        "layers or more, or did not converge:\n\n" + critical_table(landscape),
         "**How small, how tight, how steep**: CIFAR-10 with random labels, the width that `memorize` chooses "
         "and smaller ones. Room: of the hardest threshold ÷ ‖z‖². Steepness: ‖Jacobian‖ at 500 training "
-        "points, median, beside the bound from the norms of the weights. Seconds on one busy core.\n\n"
+        "points, median, beside the bound from the norms of the weights.\n\n"
         + sizes_table(memorized["sizes"])
         + "\n![sizes](figures/identity-sizes.png)\n",
         "**New points**: all training points with their true labels, then the test set.\n\n"

@@ -25,6 +25,8 @@ RANGE = 1e300  # of the largest singular value, either way: beyond it, products 
 SMALLEST_STEP = 1e-8  # of ‖I + A_i‖: it is rounded beside 1, and this costs half of the digits
 SMALLEST_BOUND = 1e-300  # that a number of layers in float64 can keep
 BATCH = 2**16  # entries of small matrices that are worked on together
+MOST_NUMBERS = 2**30  # 8 GiB
+OVERHEAD = 100  # of a tensor, counted in numbers
 PROBES = 8  # random vectors that a check is made on
 UNSEEN = 10  # times what they show is less than the Frobenius norm once in 10⁷ at most: χ² of 8 below 0.08
 
@@ -56,6 +58,12 @@ def factorize(matrix: Any, layers: int) -> list[Tensor]:
     """
     _check_layers(layers)
     given = _read(matrix)
+    if layers * (given.numel() + OVERHEAD) > MOST_NUMBERS:
+        raise BadInput(
+            f"at most {MOST_NUMBERS:,} numbers in all factors, which must fit into memory",
+            got=f"{layers:,} of {len(given)} × {len(given)}",
+            do="use fewer layers",
+        )
     polar = _Polar.of(given)
     polar.check_step(layers)
     rotation = Rotation.of(polar.rotation)
@@ -82,7 +90,8 @@ def product(factors: Sequence[Tensor]) -> Tensor:
     tensor([[2., 0.],
             [0., 2.]], dtype=torch.float64)
     """
-    shapes = {tuple(factor.shape) for factor in factors}
+    shapes = {tuple(factor.shape) for factor in factors if isinstance(factor, Tensor)}
+    shapes |= {() for factor in factors if not isinstance(factor, Tensor)}
     shape = next(iter(shapes), ())
     if len(shapes) != 1 or len(shape) != 2 or shape[0] != shape[1]:
         raise BadInput(
@@ -117,8 +126,8 @@ def bound(gamma: float, layers: int, angle: float = pi) -> float:
     0.517638
     """
     _check_layers(layers)
-    if not 0 <= gamma < inf:
-        raise BadInput("γ ≥ 0", got=gamma, do="see obverse.identity.factorize.gamma")
+    if not isinstance(gamma, int | float) or not 0 <= gamma < inf:
+        raise BadInput("γ ≥ 0", got=repr(gamma), do="see obverse.identity.factorize.gamma")
     if not 0 <= angle <= pi:
         raise BadInput("an angle between 0 and π", got=angle, do="leave it out for the bound of every matrix")
     growth = gamma / layers
@@ -135,10 +144,10 @@ def min_layers(matrix: Any, bound: float, *, turning: bool = False) -> int:
     >>> min_layers([[2.0, 0.0], [0.0, 2.0]], 0.1), min_layers([[2.0, 0.0], [0.0, 2.0]], 0.1, turning=True)
     (39, 8)
     """
-    if not SMALLEST_BOUND <= bound < inf:
+    if not isinstance(bound, int | float) or not SMALLEST_BOUND <= bound < inf:
         raise BadInput(
             f"a finite bound of at least {SMALLEST_BOUND:g}",
-            got=bound,
+            got=repr(bound),
             do="ask for more than 0, which no number of layers reaches",
         )
     polar = _Polar.of(_read(matrix))

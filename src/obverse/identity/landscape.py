@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
+from .decompositions import svd
 
 LARGEST_HESSIAN = 4096  # rows: 128 MB in float64
 
@@ -94,9 +95,15 @@ def project(weights: Tensor, tau: float) -> Tensor:
     """The nearest weights with ‖A‖ ≤ τ: singular values above τ become τ. Layers that are inside stay."""
     _check_weights(weights)
     _check_radius(tau)
-    left, values, right = torch.linalg.svd(weights)
-    clipped = left * values.clamp(max=tau).unsqueeze(-2) @ right
-    return torch.where((values[:, :1] > tau).unsqueeze(-1), clipped, weights)
+    return torch.stack([_clipped(layer, tau) for layer in weights])
+
+
+def _clipped(layer: Tensor, tau: float) -> Tensor:
+    left, values, right = svd(layer.double())
+    if values[0] <= tau:
+        return layer
+    clipped: Tensor = (left * values.clamp(max=tau) @ right).to(layer)
+    return clipped
 
 
 def gradient_bound(weights: Tensor, target: Tensor, covariance: Tensor, *, printed: bool = False) -> Tensor:

@@ -164,6 +164,16 @@ def _check(
     stem: Sequence[int],
     init: Init,
 ) -> None:
+    sizes = {
+        "classes": (classes,),
+        "blocks": (blocks,),
+        "stem": stem,
+        "widths": widths,
+        "input_shape": input_shape,
+    }
+    for name, given in sizes.items():
+        if not isinstance(given, Sequence) or not all(isinstance(one, int) for one in given):
+            raise BadInput(f"whole numbers for {name}", got=repr(given), do="correct it")
     if len(input_shape) != 3 or min(input_shape) < 1:
         raise BadInput(
             "images of shape channels × height × width",
