@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from obverse.cli.train import hint
 from obverse.training import read_run
 from obverse.training.rundir import locked
 from training.helpers import files_below, metrics_without_seconds, tensor_bytes, tiny_npz, train
@@ -126,7 +127,8 @@ def test_allconv_is_trained_plainly_and_says_its_error(obverse, images, tmp_path
     path = tmp_path / "run"
     first, second = done.out.splitlines()
     assert re.fullmatch(rf"{path}: test error [\d.]+ %", first)
-    assert second.startswith("note: the net has learned little: try")  # and nothing of shadows
+    assert second.startswith("note: the net has learned little: the loss has hardly moved")
+    assert "shadow" not in second
     run = read_run(path)
     assert run.settings.weight == 0.0
     assert [set(record) for record in run.metrics] == [
@@ -225,6 +227,20 @@ def test_a_net_that_has_learned_little_is_told(obverse, tmp_path):
     done = obverse("train", *words)
     assert done.code == 0
     assert "note: the net has learned little" in done.out
+
+
+@pytest.mark.parametrize(
+    ("losses", "said"),
+    [
+        ([2.3, 2.29], "the loss has hardly moved"),
+        ([2.3, 2.5], "the loss has hardly moved"),
+        ([2.3, 1.5], "try a smaller rate"),
+        ([2.3, 9.0], "try a smaller rate"),
+        ([], "try a smaller rate"),
+    ],
+)
+def test_the_hint_goes_by_the_loss(losses, said):
+    assert hint([{"train_loss": None}, *({"train_loss": loss} for loss in losses)]).startswith(said)
 
 
 def test_data_of_ones_own_is_remembered_by_its_full_path(obverse, small, tmp_path, monkeypatch):

@@ -94,7 +94,8 @@ def test_the_variants_differ_in_one_thing_or_in_their_start(contest):
     for name, change in contest.VARIANTS.items():
         settings = contest.final_settings(base, name, 0.1, 2)
         assert settings == replace(base, rate=0.1, seed=2, **change)
-        assert ("norm" in change) + ("shortcut" in change) == (name != "identity")
+        assert ("norm" in change) + ("shortcut" in change) == (not name.startswith("identity"))
+        assert (change.get("init") == "he") == name.endswith("He start")
     assert base == settings_of(FILES[2])
 
 
