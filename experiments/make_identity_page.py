@@ -169,7 +169,7 @@ def main() -> None:
         f"{contests['details']['limit_seconds']:g} seconds:\n\n" + contest_table(contests),
         "**All-convolutional nets**, CIFAR-10, the small setting:\n\n" + allconv_table(allconv),
     )
-    put_between_marks(DOCS / "identity.md", "\n".join(parts))
+    put_between_marks(DOCS / "identity.md", "\n" + "\n\n".join(part.strip() for part in parts) + "\n\n")
 
 
 if __name__ == "__main__":
