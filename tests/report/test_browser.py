@@ -74,8 +74,8 @@ def save_screenshot(browser: Any, name: str) -> None:
 
 
 def requests(browser: Any) -> list[str]:
-    """What the page asked for: not what it holds itself (data:), nor parts of the browser, which loads them when
-    it first draws a field with a button."""
+    """What the page asked for: not what it holds itself (data:), nor parts of the browser, which loads them
+    when it first draws a field with a button."""
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     sent = [one["params"] for one in messages if one["method"] == "Network.requestWillBeSent"]
     urls = [one["request"]["url"] for one in sent]
