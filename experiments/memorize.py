@@ -26,6 +26,7 @@ from obverse.identity import (
     log10_lipschitz_bound,
     memorize,
 )
+from obverse.identity.recall import nearest_labels
 from obverse.nets.memory import ResidualMemory
 
 RESULTS = Path(__file__).parent / "results" / "identity" / "memorize.json"
@@ -71,13 +72,12 @@ def tested(name: str) -> dict[str, Any]:
     data = load(name)
     net, found = built(data.train_x, data.train_y, None)
     labels = torch.cat([net(part).argmax(1) for part in data.test_x.split(1000)])
-    known = torch.cat([net.project(part) for part in data.train_x.split(1000)])
-    nearest = torch.cat([torch.cdist(net.project(part), known).argmin(1) for part in data.test_x.split(500)])
+    nearest = nearest_labels(net, data.train_x, data.train_y, data.test_x)
     return found | {
         "data": name,
         "test_points": len(data.test_y),
         "test_accuracy": float((labels == data.test_y).double().mean()),
-        "nearest_accuracy": float((data.train_y[nearest] == data.test_y).double().mean()),
+        "nearest_accuracy": float((nearest == data.test_y).double().mean()),
         "chance": float(data.test_y.bincount().max() / len(data.test_y)),
     }
 

@@ -52,6 +52,17 @@ def record_text(record: Record, version: int) -> str:
     return json.dumps({"format": version, **record.to_dict()}, allow_nan=False) + "\n"
 
 
+def versions() -> dict[str, str]:
+    """Of what a result was computed with."""
+    import platform
+
+    import torch
+
+    from . import __version__
+
+    return {"obverse": __version__, "torch": torch.__version__, "python": platform.python_version()}
+
+
 def read_record(path: Path, kind: type[Kind], what: str, version: int) -> Kind:
     """The record in a file; anything out of order is refused by name. `what` is a noun without article."""
     article = "an" if what[0] in "aeiou" else "a"

@@ -19,9 +19,8 @@ def local_lipschitz(net: ResidualMemory, x: Tensor, rows: int = 500) -> Tensor:
 
 def _steepness(net: ResidualMemory, x: Tensor) -> Any:
     h = net.project(x)
-    jacobians = (
-        torch.eye(net.width, dtype=h.dtype).expand(len(h), -1, -1).clone()
-    )  # of h by the projected input
+    # of h by the projected input
+    jacobians = torch.eye(net.width, dtype=h.dtype).expand(len(h), -1, -1).clone()
     for inner, shift, outer in zip(net.inner, net.shift, net.outer, strict=True):
         answers = h @ inner.T + shift
         moved = (answers > 0).any(1)

@@ -59,9 +59,7 @@ class Memorized(Record):
     errors: int
     margins: tuple[float, ...]  # lead of the right score over the next one: QUANTILES over the points
     ideal_margin: float  # the smallest lead if every point were exactly at its target
-    gap: (
-        float | None
-    )  # smallest room for a threshold as a share of ‖z_i‖²; None: not known to a net from a file
+    gap: float | None  # smallest room for a threshold as a share of ‖z_i‖²; None where the builder is gone
     closest: tuple[int, int] | None  # the points that leave no more room
     dtype: str
 
@@ -116,15 +114,17 @@ def memorize(
     if width is not None and (type(width) is not int or width < 1):
         raise BadInput("a width of at least 1", got=repr(width), do="leave it out")
     k = choose_width(len(first), r) if width is None else width
+    own_x = x if len(first) == len(x) else x[first]  # no copy of a data set without duplicates
+    own_y, own_numbers = y[first], numbers[first]
     while True:
         tried: list[_Ordered] = []
-        for projection, placed in _placements(x[first], y[first], k, generator, on_progress):
+        for projection, placed in _placements(own_x, own_y, k, generator, on_progress):
             tried.append(placed)
             if placed.gap < FINEST * k or placed.reach < float_info.epsilon:
                 continue
-            net = _assemble(projection, placed, y[first], r, generator)
+            net = _assemble(projection, placed, own_y, r, generator)
             facts = _verified(net, x, y, len(first), on_progress)
-            net.facts = replace(facts, gap=placed.gap, closest=_named(placed.closest, numbers[first]))
+            net.facts = replace(facts, gap=placed.gap, closest=_named(placed.closest, own_numbers))
             if facts.errors == 0:
                 return net
         if k == 1 or width is not None:
@@ -135,7 +135,7 @@ def memorize(
                     "expected points whose sizes float64 can hold together; got lengths that differ by a "
                     f"factor of {factor}; drop or rescale the outliers"
                 )
-            closest = _named(best.closest, numbers[first])
+            closest = _named(best.closest, own_numbers)
             raise _refusal("float64", closest, best.gap, "drop one of such pairs, or give both one label")
         k = (k + 1) // 2  # in narrower blocks fewer units answer to each other's points
 
@@ -246,7 +246,7 @@ def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Ordered:
     squares = z.square().sum(1)
     radius = shortest / 2
     silent = silence(z, later, radius)
-    gaps = torch.where(squares > 0, 1 - silent / squares, 0.0)
+    gaps = 1 - silent / squares
     near = (z - z[index]).square().sum(1) <= MERGED**2 * squares
     merged = near & (y[order] == y[order[index]]) & (index != torch.arange(total))
     kept = ~merged
@@ -305,7 +305,6 @@ def _verified(
         if on_progress:
             on_progress("checked points", min(len(x), done * ROWS), len(x))
     lead = torch.cat(leads)
-    ordered = lead.sort().values
     k, r, number = net.width, net.classes, len(net.inner)
     return Memorized(
         points=len(x),
@@ -314,16 +313,22 @@ def _verified(
         inputs=len(net.centre),
         width=k,
         blocks=number,
-        parameters=number * (2 * k * k + k) + r * (k + 1),
+        parameters=count_parameters(number * k, r, k),
         projection=net.projection.numel() + k + len(net.centre),
         budget=count * log(count) + r**2,
         errors=int((lead <= 0).sum()),
-        margins=tuple(float(ordered[round(share * (len(x) - 1))]) for share in QUANTILES),
+        margins=quantiles(lead),
         ideal_margin=_ideal_margin(net),
         gap=None,
         closest=None,
         dtype=str(net.centre.dtype).removeprefix("torch."),
     )
+
+
+def quantiles(values: Tensor) -> tuple[float, ...]:
+    """At QUANTILES: values that occur."""
+    ordered = values.sort().values
+    return tuple(float(ordered[round(share * (len(ordered) - 1))]) for share in QUANTILES)
 
 
 def _ideal_margin(net: ResidualMemory) -> float:

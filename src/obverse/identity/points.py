@@ -26,8 +26,7 @@ def checked(x: Any, y: Any, classes: int | None = None) -> tuple[Tensor, Tensor,
             got=f"a tensor of shape {tuple(x.shape)}",
             do="for points that are single numbers, x[:, None]",
         )
-    largest = x.abs().max() if x.is_floating_point() else x[:0].sum()
-    if not largest <= LARGEST:
+    if x.is_floating_point() and not (largest := x.abs().max()) <= LARGEST:
         wrong = "NaN or infinity" if not torch.isfinite(x).all() else f"{largest:.3g}"
         raise BadInput(f"numbers up to {LARGEST:g}", got=wrong, do="drop or rescale such points")
     if y.dim() != 1 or len(y) != len(x):

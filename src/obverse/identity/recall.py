@@ -17,9 +17,9 @@ from torch import Tensor
 from ..errors import BadInput
 from ..files import write_text
 from ..nets.memory import ResidualMemory
-from ..records import Record, read_record, record_text
+from ..records import Record, read_record, record_text, versions
 from .lipschitz import local_lipschitz, log10_lipschitz_bound
-from .memorize import QUANTILES, ROWS, Memorized, NotMemorized, Progress, export, memorize
+from .memorize import QUANTILES, ROWS, Memorized, NotMemorized, Progress, export, memorize, quantiles
 from .points import checked, first_equal
 from .walk import Walk, walk
 
@@ -190,7 +190,7 @@ def recall(
         lipschitz=quantiles(local_lipschitz(net, x[sample])),
         log10_bound=log10_lipschitz_bound(net),
         walk=walk(x, y, streams["walk"]),
-        versions=_versions(),
+        versions=versions(),
     )
     if on_progress:
         on_progress("done", len(x), len(x))
@@ -229,12 +229,6 @@ def random_labels(x: Tensor, classes: int, generator: torch.Generator) -> Tensor
 def _facts(net: ResidualMemory) -> Memorized:
     assert isinstance(net.facts, Memorized)
     return net.facts
-
-
-def quantiles(values: Tensor) -> tuple[float, ...]:
-    """At QUANTILES: values that occur."""
-    ordered = values.sort().values
-    return tuple(float(ordered[round(share * (len(ordered) - 1))]) for share in QUANTILES)
 
 
 @torch.no_grad()
@@ -280,11 +274,3 @@ def _parts(x: Tensor, y: Tensor, what: str, on_progress: Progress | None) -> Ite
         if on_progress:
             on_progress(what, number * ROWS, len(x))
         yield part, labels
-
-
-def _versions() -> dict[str, str]:
-    import platform
-
-    from .. import __version__
-
-    return {"obverse": __version__, "torch": torch.__version__, "python": platform.python_version()}

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import BadInput
+from ..records import versions
 from ..shadow.reversal import check_keep
 from .activations import own_activations
 from .controls import root_mean_square
@@ -83,7 +84,7 @@ def audit(
         layers=tuple(layers),
         thresholds={name: getattr(thresholds, name) for name in thresholds.__dataclass_fields__},
         settings={"seed": seed, "keep": keep, "samples": samples, "budget": budget, "data": data is not None},
-        versions=_versions(),
+        versions=versions(),
         seconds=time.perf_counter() - began,
     )
 
@@ -207,11 +208,3 @@ def _check(keep: float, samples: int, budget: float) -> None:
         raise BadInput("at least 2 samples", got=samples, do="32 is the default")
     if not budget >= 0:
         raise BadInput("a budget of at least 0 seconds", got=budget, do="0 means Lanczos densities only")
-
-
-def _versions() -> dict[str, str]:
-    import platform
-
-    from .. import __version__
-
-    return {"obverse": __version__, "torch": torch.__version__, "python": platform.python_version()}

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import BadInput
+from ..records import versions
 from .controls import Shuffled
 from .graph import evaluation
 from .shadow import Shadow
@@ -241,14 +242,6 @@ def survey(
         switches=tool.switches,
         seed=tool.seed,
         layers=found,
-        versions=_versions(),
+        versions=versions(),
         seconds=tool.seconds + time.perf_counter() - began,
     )
-
-
-def _versions() -> dict[str, str]:
-    import platform
-
-    from .. import __version__
-
-    return {"obverse": __version__, "torch": torch.__version__, "python": platform.python_version()}

@@ -11,8 +11,7 @@ from ..claim import Claim, grid
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal
-
-PAPER = "Hardt & Ma 2016, as reviewed in 2018"
+from .landscape import PAPER
 
 
 def check_saddle(setting: Setting) -> None:
