@@ -1,0 +1,151 @@
+"""Which parts of the input a locally connected net looks at: regions, from single inputs up to the whole.
+
+A region without children reads input positions itself. Any other one sees what its children see. Not for what
+happens in a region: see teacher and student.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+
+from ..errors import BadInput
+
+Edge = tuple[str, str]  # parent, child
+
+
+@dataclass(frozen=True)
+class RegionGraph:
+    """A directed acyclic graph of regions with one top.
+
+    `children` names those of every region, none for the lowest; `positions` are the input positions that a
+    region covers (receptive field), at least all that its children cover.
+    """
+
+    children: Mapping[str, tuple[str, ...]]
+    positions: Mapping[str, tuple[int, ...]]
+
+    @staticmethod
+    def of(children: Mapping[str, Sequence[str]], positions: Mapping[str, Sequence[int]]) -> RegionGraph:
+        """A checked graph. `positions` may leave out regions with children: they cover what these do."""
+        named = {name: tuple(below) for name, below in children.items()}
+        for name, below in named.items():
+            unknown = sorted(set(below) - set(named))
+            if unknown:
+                raise BadInput(
+                    f"children of {name!r} that are regions",
+                    got=", ".join(unknown),
+                    do="add them, or correct it",
+                )
+            if len(set(below)) < len(below):
+                raise BadInput(f"each child of {name!r} once", got=", ".join(below), do="name it once")
+        try:
+            order = tuple(TopologicalSorter(named).static_order())
+        except CycleError as error:
+            raise BadInput(
+                "regions without a cycle", got=" → ".join(error.args[1]), do="no region is part of itself"
+            ) from None
+        covered: dict[str, tuple[int, ...]] = {}
+        for name in order:
+            under = {position for child in named[name] for position in covered[child]}
+            own = set(positions.get(name, under))
+            if not own:
+                raise BadInput(
+                    f"input positions for {name!r}, which has no children", got="none", do="give it some"
+                )
+            if under - own:
+                raise BadInput(
+                    f"{name!r} to cover its children",
+                    got=f"positions {sorted(own)} without {sorted(under - own)}",
+                    do="leave its positions out, or add those",
+                )
+            covered[name] = tuple(sorted(own))
+        tops = [name for name in named if not any(name in below for below in named.values())]
+        if len(tops) != 1:
+            raise BadInput("one top region", got=", ".join(tops) or "no region", do="add one above them")
+        return RegionGraph({name: named[name] for name in order}, covered)
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """Children before parents."""
+        return tuple(self.children)
+
+    @cached_property
+    def parents(self) -> dict[str, tuple[str, ...]]:
+        return {name: tuple(one for one in self.order if name in self.children[one]) for name in self.order}
+
+    @property
+    def top(self) -> str:
+        return self.order[-1]
+
+    @cached_property
+    def lowest(self) -> tuple[str, ...]:
+        return tuple(name for name in self.order if not self.children[name])
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        return tuple((parent, child) for parent in self.order for child in self.children[parent])
+
+    @cached_property
+    def inputs(self) -> int:
+        """How many input positions there are."""
+        return 1 + max(position for own in self.positions.values() for position in own)
+
+    @cached_property
+    def level(self) -> dict[str, int]:
+        """0 for the lowest, otherwise one more than the highest child."""
+        found: dict[str, int] = {}
+        for name in self.order:
+            found[name] = 1 + max((found[child] for child in self.children[name]), default=-1)
+        return found
+
+
+def tree(leaves: int, branching: int = 2) -> RegionGraph:
+    """A tree over single positions; where they do not divide evenly, the last region of a level has fewer."""
+    return windows(leaves, branching, branching)
+
+
+def windows(leaves: int, size: int, stride: int = 1) -> RegionGraph:
+    """Windows of `size` neighbours every `stride`, level over level, until one is left."""
+    if not (leaves >= 1 and size >= 2 and 1 <= stride <= size):
+        raise BadInput(
+            "at least one leaf, windows of at least 2 and a stride of at most that",
+            got=f"{leaves}, {size}, {stride}",
+            do="correct these",
+        )
+    below = [f"0.{index}" for index in range(leaves)]
+    children: dict[str, tuple[str, ...]] = dict.fromkeys(below, ())
+    level = 0
+    while len(below) > 1:
+        level += 1
+        starts = range(0, max(1, len(below) - size + stride), stride)
+        above = {f"{level}.{index}": tuple(below[start : start + size]) for index, start in enumerate(starts)}
+        children |= above
+        below = list(above)
+    return RegionGraph.of(children, {f"0.{index}": (index,) for index in range(leaves)})
+
+
+def grid(height: int, width: int, size: int = 2, stride: int = 2) -> RegionGraph:
+    """Square windows over an image, level over level, like receptive fields of a small convolutional net."""
+    if not (height >= 1 and width >= 1 and size >= 2 and 1 <= stride <= size):
+        raise BadInput(
+            "an image, windows of at least 2 × 2 and a stride of at most that",
+            got=f"{height} × {width}, {size}, {stride}",
+            do="correct these",
+        )
+    rows, columns, level = height, width, 0
+    children: dict[str, tuple[str, ...]] = {f"0.{r}.{c}": () for r in range(rows) for c in range(columns)}
+    positions = {f"0.{r}.{c}": (r * width + c,) for r in range(height) for c in range(width)}
+    while rows * columns > 1:
+        up, across = (range(0, max(1, side - size + stride), stride) for side in (rows, columns))
+        for r, top in enumerate(up):
+            for c, left in enumerate(across):
+                children[f"{level + 1}.{r}.{c}"] = tuple(
+                    f"{level}.{y}.{x}"
+                    for y in range(top, min(top + size, rows))
+                    for x in range(left, min(left + size, columns))
+                )
+        rows, columns, level = len(up), len(across), level + 1
+    return RegionGraph.of(children, positions)

@@ -1,0 +1,207 @@
+"""The discrete hierarchical teacher: inputs, their probabilities, the event that each region sees in them.
+
+z_α is a function of the events of α's children; the label is the event of the top region. Either every input
+there is (exact), or inputs that were drawn (sampled: sums over them are estimates). Not for the student.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import torch
+from torch import Tensor
+
+from ..errors import BadInput
+from .conditional import SUM_TOLERANCE, Conditional
+from .model import EventModel
+from .regions import RegionGraph
+from .summaries import Summary, renumber, summarize
+
+MOST_INPUTS = 2**24
+MOST_VALUES = 2**15 - 1  # of a position: inputs are kept as 16-bit numbers
+Draw = Callable[
+    [int, torch.Generator], Tensor
+]  # (count, generator) → count × positions, whole numbers from 0
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """`events[α][i]` is z_α of input i, from 0 to `sizes[α]` − 1; `p` are the inputs' probabilities."""
+
+    graph: RegionGraph
+    inputs: Tensor  # inputs × positions
+    p: Tensor
+    events: Mapping[str, Tensor]
+    sizes: Mapping[str, int]
+    sampled: bool = False
+
+    @property
+    def labels(self) -> Tensor:
+        return self.events[self.graph.top]
+
+    @cached_property
+    def model(self) -> EventModel:
+        """P(z_α) and P(z_β | z_α): all that the reformulation may look at."""
+        links = {
+            (parent, child): Conditional.of(
+                self.events[parent], self.events[child], self.p, (self.sizes[parent], self.sizes[child])
+            )
+            for parent, child in self.graph.edges
+        }
+        return EventModel(self.graph, {name: self.prior(name) for name in self.graph.order}, links)
+
+    def prior(self, region: str) -> Tensor:
+        """P(z_α), the diagonal of Λ_α."""
+        return self.total(self.p.unsqueeze(1), region).squeeze(1)
+
+    def conditional(self, parent: str, child: str) -> Conditional:
+        """P_αβ = P(z_β | z_α)."""
+        return self.model.conditionals[parent, child]
+
+    def total(self, values: Tensor, region: str) -> Tensor:
+        """Σ of values (inputs × nodes) over the inputs of each event, m_α × nodes."""
+        sums = values.new_zeros(self.sizes[region], values.shape[1])
+        return sums.index_add_(0, self.events[region], values)
+
+    def mean(self, values: Tensor, region: str) -> Tensor:
+        """E[values | z_α], m_α × nodes; 0 for events that never happen."""
+        prior = self.prior(region).unsqueeze(1)
+        sums = self.total(values * self.p.unsqueeze(1), region)
+        return torch.where(prior > 0, sums / torch.where(prior > 0, prior, 1.0), 0.0)
+
+    def contents(self, region: str) -> Tensor:
+        """x_α as a number for each input: the same where the inputs agree on the region's positions."""
+        return renumber([self.inputs[:, position].long() for position in self.graph.positions[region]])[0]
+
+    def weighted(self, p: Tensor) -> Teacher:
+        """The same inputs and events with other probabilities."""
+        return replace(self, p=_probabilities(p, len(self.p)))
+
+
+def enumerate_teacher(
+    graph: RegionGraph,
+    summaries: Summary | Mapping[str, Summary] = "full",
+    *,
+    values: int | Sequence[int] = 2,
+    p: Tensor | None = None,
+) -> Teacher:
+    """Every input there is, the last position varying fastest; equally likely unless `p` says otherwise.
+
+    `values`: how many values a position takes. `summaries`: one for all regions, or by name ("full" if none).
+    """
+    counts = _counts(graph, values)
+    total = prod(counts)
+    if total > MOST_INPUTS:
+        raise BadInput(
+            f"at most {MOST_INPUTS:,} inputs to enumerate", got=f"{total:,}", do="draw some: sample_teacher"
+        )
+    index = torch.arange(total)
+    inputs = torch.empty(total, len(counts), dtype=torch.int16)
+    stride = total
+    for position, count in enumerate(counts):
+        stride //= count
+        inputs[:, position] = (index // stride) % count
+    chances = torch.full((total,), 1 / total, dtype=torch.float64) if p is None else _probabilities(p, total)
+    return _summed_up(graph, summaries, inputs, counts, chances, sampled=False)
+
+
+def sample_teacher(
+    graph: RegionGraph,
+    summaries: Summary | Mapping[str, Summary] = "full",
+    *,
+    count: int,
+    generator: torch.Generator,
+    values: int | Sequence[int] = 2,
+    draw: Draw | None = None,
+) -> Teacher:
+    """`count` inputs drawn at random: by `draw`, or all positions independent and even.
+
+    "full" regions number the contents that were drawn: with large regions nearly every input is an event.
+    """
+    counts = _counts(graph, values)
+    if not 1 <= count <= MOST_INPUTS:
+        raise BadInput(f"between 1 and {MOST_INPUTS:,} inputs to draw", got=count, do="choose another number")
+    if draw is None:
+        drawn = torch.stack([torch.randint(top, (count,), generator=generator) for top in counts], 1)
+    else:
+        drawn = draw(count, generator)
+        wrong = not isinstance(drawn, Tensor) or drawn.shape != (count, len(counts))
+        if wrong or drawn.is_floating_point() or drawn.is_complex():
+            got = (
+                f"{tuple(drawn.shape)}, {drawn.dtype}" if isinstance(drawn, Tensor) else type(drawn).__name__
+            )
+            raise BadInput(f"{count:,} × {len(counts)} whole numbers from `draw`", got=got, do="correct it")
+        if bool((drawn < 0).any()) or bool((drawn >= torch.tensor(counts)).any()):
+            raise BadInput(
+                "values from 0 to below `values` from `draw`", got="others", do="correct it, or values"
+            )
+    chances = torch.full((count,), 1 / count, dtype=torch.float64)
+    return _summed_up(graph, summaries, drawn.to(torch.int16), counts, chances, sampled=True)
+
+
+def _counts(graph: RegionGraph, values: int | Sequence[int]) -> list[int]:
+    counts = [values] * graph.inputs if isinstance(values, int) else list(values)
+    right = len(counts) == graph.inputs and all(
+        isinstance(one, int) and 1 <= one <= MOST_VALUES for one in counts
+    )
+    if not right:
+        raise BadInput(
+            f"how many values (1 to {MOST_VALUES:,}) each of {graph.inputs} positions takes",
+            got=values,
+            do="correct it",
+        )
+    return counts
+
+
+def _probabilities(p: Tensor, total: int) -> Tensor:
+    chances = torch.as_tensor(p, dtype=torch.float64)
+    if chances.shape != (total,) or not bool((chances >= 0).all()):
+        raise BadInput(
+            f"{total:,} probabilities, none negative", got=f"shape {tuple(chances.shape)}", do="correct them"
+        )
+    if not abs(float(chances.sum()) - 1) <= SUM_TOLERANCE:
+        raise BadInput(
+            "probabilities that sum to one", got=f"{float(chances.sum()):.9g}", do="divide by the sum"
+        )
+    return chances
+
+
+def _summed_up(
+    graph: RegionGraph,
+    summaries: Summary | Mapping[str, Summary],
+    inputs: Tensor,
+    counts: Sequence[int],
+    p: Tensor,
+    sampled: bool,
+) -> Teacher:
+    if isinstance(summaries, Mapping):
+        odd = [name for name in summaries if not graph.children.get(name)]
+        if odd:
+            raise BadInput(
+                "summaries of regions that have children", got=", ".join(map(repr, odd)), do="see graph.order"
+            )
+    events: dict[str, Tensor] = {}
+    sizes: dict[str, int] = {}
+    for name in graph.order:
+        below = graph.children[name]
+        if below:
+            parts, ranges = [events[child] for child in below], [sizes[child] for child in below]
+            rule = summaries.get(name, "full") if isinstance(summaries, Mapping) else summaries
+            events[name], sizes[name] = summarize(name, rule, parts, ranges)
+        else:  # every content is an event
+            own = graph.positions[name]
+            sizes[name] = prod(counts[position] for position in own)
+            if sizes[name] > MOST_INPUTS:
+                raise BadInput(
+                    f"at most {MOST_INPUTS:,} contents in the lowest region {name!r}",
+                    got=f"{sizes[name]:,}",
+                    do="split it",
+                )
+            place = torch.zeros(len(inputs), dtype=torch.long)
+            for position in own:
+                place = place * counts[position] + inputs[:, position].long()
+            events[name] = place
+    return Teacher(graph, inputs, p, events, sizes, sampled)
