@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
+from .checks import whole
 from .gaps import Gap, broadness_gap, focus_gap, gap, inverse
 from .passes import Pass, one_hot, propagate
 from .reformulation import Reformulated, reformulate
@@ -285,8 +286,7 @@ def standard_error(
         raise BadInput(
             "a teacher whose inputs were drawn", got="every input enumerated", do="its numbers are exact"
         )
-    if not 2 <= groups <= count:
-        raise BadInput(f"between 2 and {count} groups", got=groups, do="choose another number")
+    whole(groups, "a number of groups", 2, count)
     member = torch.arange(count) % groups  # inputs are drawn independently: any split is a random one
     found = []
     for group in range(groups):

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
+from .checks import chances
 
 SUM_TOLERANCE = 1e-9  # of probabilities that must sum to one: rounding of as many as 2^24 of them stays below
 
@@ -37,8 +38,8 @@ class Conditional:
     @staticmethod
     def from_dense(matrix: Tensor, name: str = "P") -> Conditional:
         """From a matrix whose rows are probabilities."""
-        dense = torch.as_tensor(matrix, dtype=torch.float64)
-        if dense.ndim != 2 or 0 in dense.shape or not bool((dense >= 0).all()):
+        dense = chances(matrix, name)
+        if dense.ndim != 2 or 0 in dense.shape:
             raise BadInput(
                 f"{name} as a matrix of probabilities", got=f"shape {tuple(dense.shape)}", do="correct it"
             )
@@ -60,13 +61,23 @@ class Conditional:
 
     def __matmul__(self, below: Tensor) -> Tensor:
         """P_αβ F_β."""
+        self._check(below, 1)
         terms = below[self.columns] * self.values.unsqueeze(1)
         return below.new_zeros(self.shape[0], below.shape[1]).index_add_(0, self.rows, terms)
 
     def transposed(self, above: Tensor) -> Tensor:
         """P_αβᵀ G̃_α."""
+        self._check(above, 0)
         terms = above[self.rows] * self.values.unsqueeze(1)
         return above.new_zeros(self.shape[1], above.shape[1]).index_add_(0, self.columns, terms)
+
+    def _check(self, values: Tensor, side: int) -> None:
+        if values.ndim != 2 or len(values) != self.shape[side] or values.dtype != self.values.dtype:
+            raise BadInput(
+                f"a matrix of {self.shape[side]:,} rows in {self.values.dtype}, one for each event",
+                got=f"shape {tuple(values.shape)}, {values.dtype}",
+                do="convert it, or take the right region's",
+            )
 
     def dense(self) -> Tensor:
         """The matrix itself, for small cases and pictures."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from ..errors import BadInput
+from .checks import chances
 from .conditional import SUM_TOLERANCE, Conditional
 from .regions import Edge, RegionGraph
 
@@ -29,17 +29,17 @@ class EventModel:
     @staticmethod
     def of(graph: RegionGraph, top: Tensor, conditionals: Mapping[Edge, Tensor]) -> EventModel:
         """From P(z) of the top region and one matrix an edge; other priors follow: P(z_β) = P_αβᵀ P(z_α)."""
-        if set(conditionals) != set(graph.edges):
-            odd = sorted(set(conditionals) ^ set(graph.edges))
+        if not isinstance(conditionals, Mapping) or set(conditionals) != set(graph.edges):
+            odd = sorted(set(conditionals) ^ set(graph.edges), key=str)
             raise BadInput(
                 "one matrix P for each edge", got=f"a difference in {odd[:3]}", do="see graph.edges"
             )
-        first = torch.as_tensor(top, dtype=torch.float64)
-        if first.ndim != 1 or not bool((first >= 0).all()) or abs(float(first.sum()) - 1) > SUM_TOLERANCE:
+        first = chances(top, "probabilities of the top region's events")
+        if first.ndim != 1 or abs(float(first.sum()) - 1) > SUM_TOLERANCE:
             raise BadInput(
                 "probabilities of the top region's events that sum to one",
                 got=first.tolist()[:8],
-                do="correct them",
+                do="divide them by their sum, in float64",
             )
         links = {
             edge: Conditional.from_dense(matrix, f"P of {edge}") for edge, matrix in conditionals.items()

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..errors import BadInput
 from .batchnorm import normalize
+from .checks import named, real
 from .losses import losses
 from .student import Step, Student
 from .teacher import Teacher
@@ -51,6 +52,10 @@ def propagate(teacher: Teacher, student: Student, lowest: Mapping[str, Tensor] |
     region by region, each computed again, so that no more is kept than what is returned.
     """
     check_fit(teacher.graph == student.graph, teacher.sizes, student, lowest is not None)
+    if lowest is not None:
+        check_matrices(
+            lowest, student, student.graph.lowest, dict.fromkeys(student.graph.order, len(teacher.p))
+        )
     graph, names = teacher.graph, student.inner
     # In one block each: many small ones among those that come and go would tear holes into the memory.
     room = {name: (len(teacher.p), student.nodes[name]) for name in names}
@@ -152,6 +157,15 @@ def _leaves(student: Student, name: str) -> tuple[Student, list[tuple[str, Any]]
     for kind, key in keys:
         groups[kind][key] = groups[kind][key].detach().requires_grad_()
     return replace(student, **groups), keys
+
+
+def check_matrices(
+    given: Mapping[str, Tensor], student: Student, regions: tuple[str, ...], rows: Mapping[str, int]
+) -> None:
+    """Whether these are matrices with a column for each node of their region."""
+    nodes = student.nodes
+    for name, values in named(given, regions, "matrices").items():
+        real(values, f"the matrix of {name!r}", (rows[name], nodes[name]))
 
 
 def check_fit(same: bool, sizes: Mapping[str, int], student: Student, given: bool) -> None:

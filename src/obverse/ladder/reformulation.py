@@ -16,7 +16,7 @@ from torch import Tensor
 from .batchnorm import normalize, normalize_back
 from .losses import losses, pull
 from .model import EventModel
-from .passes import check_fit
+from .passes import check_fit, check_matrices
 from .regions import Edge
 from .student import Step, Student
 
@@ -52,6 +52,10 @@ def reformulate(
     `lowest`: F of the lowest regions (events × nodes); the identity if not given.
     """
     check_fit(model.graph == student.graph, model.sizes, student, lowest is not None)
+    if lowest is not None:
+        check_matrices(lowest, student, student.graph.lowest, model.sizes)
+    if gates is not None:
+        check_matrices(gates, student, student.inner, model.sizes)
     graph = model.graph
     active: dict[str, Tensor] = {}
     before: dict[str, Tensor] = {}
@@ -74,7 +78,7 @@ def reformulate(
             raw = standard[name][0] * student.scales[name] + student.shifts[name]
         before[name] = raw
         if gates is not None:
-            gate[name] = gates[name].to(raw.dtype)
+            gate[name] = gates[name]
         else:
             gate[name] = (raw > 0).to(raw.dtype) if student.rectified(name) else torch.ones_like(raw)
         raw = gate[name] * raw

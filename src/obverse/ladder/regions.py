@@ -6,14 +6,19 @@ happens in a region: see teacher and student.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from typing import TypeVar
 
 from ..errors import BadInput
+from .checks import whole
 
 Edge = tuple[str, str]  # parent, child
+Kind = TypeVar("Kind", str, int)
+MOST_POSITIONS = 2**16
+MOST_REGIONS = 2**16
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,17 @@ class RegionGraph:
     @staticmethod
     def of(children: Mapping[str, Sequence[str]], positions: Mapping[str, Sequence[int]]) -> RegionGraph:
         """A checked graph. `positions` may leave out regions with children: they cover what these do."""
-        named = {name: tuple(below) for name, below in children.items()}
+        named = {
+            name: _several(below, str, f"children of {name!r}") for name, below in _mapped(children).items()
+        }
+        given = {
+            name: _several(own, int, f"positions of {name!r}") for name, own in _mapped(positions).items()
+        }
+        strange = sorted(set(given) - set(named), key=str)
+        if strange:
+            raise BadInput(
+                "positions of regions", got=", ".join(map(repr, strange)), do="add them to children"
+            )
         for name, below in named.items():
             unknown = sorted(set(below) - set(named))
             if unknown:
@@ -50,7 +65,7 @@ class RegionGraph:
         covered: dict[str, tuple[int, ...]] = {}
         for name in order:
             under = {position for child in named[name] for position in covered[child]}
-            own = set(positions.get(name, under))
+            own = set(given.get(name, under))
             if not own:
                 raise BadInput(
                     f"input positions for {name!r}, which has no children", got="none", do="give it some"
@@ -62,9 +77,10 @@ class RegionGraph:
                     do="leave its positions out, or add those",
                 )
             covered[name] = tuple(sorted(own))
-        tops = [name for name in named if not any(name in below for below in named.values())]
+        inside = {child for below in named.values() for child in below}
+        tops = [name for name in named if name not in inside]
         if len(tops) != 1:
-            raise BadInput("one top region", got=", ".join(tops) or "no region", do="add one above them")
+            raise BadInput("one top region", got=", ".join(tops[:8]) or "no region", do="add one above them")
         return RegionGraph({name: named[name] for name in order}, covered)
 
     @cached_property
@@ -74,7 +90,10 @@ class RegionGraph:
 
     @cached_property
     def parents(self) -> dict[str, tuple[str, ...]]:
-        return {name: tuple(one for one in self.order if name in self.children[one]) for name in self.order}
+        found: dict[str, list[str]] = {name: [] for name in self.order}
+        for parent, child in self.edges:
+            found[child].append(parent)
+        return {name: tuple(above) for name, above in found.items()}
 
     @property
     def top(self) -> str:
@@ -102,6 +121,26 @@ class RegionGraph:
         return found
 
 
+def _mapped(given: object) -> Mapping[str, object]:
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise BadInput("a mapping by names of regions", got=type(given).__name__, do="see RegionGraph")
+    return given
+
+
+def _several(given: object, kind: type[Kind], what: str) -> tuple[Kind, ...]:
+    """Names, or positions from 0."""
+    items = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [None]
+    if not all(type(item) is kind and (kind is str or 0 <= item < MOST_POSITIONS) for item in items):
+        told = "names" if kind is str else f"whole numbers from 0 to below {MOST_POSITIONS:,}"
+        raise BadInput(f"{what} as a list of {told}", got=repr(given)[:60], do="correct it")
+    return tuple(items)
+
+
+def _few(regions: Mapping[str, object]) -> None:
+    if len(regions) > MOST_REGIONS:
+        raise BadInput(f"at most {MOST_REGIONS:,} regions", got="more", do="use a larger stride")
+
+
 def tree(leaves: int, branching: int = 2) -> RegionGraph:
     """A tree over single positions; where they do not divide evenly, the last region of a level has fewer."""
     return windows(leaves, branching, branching)
@@ -109,12 +148,9 @@ def tree(leaves: int, branching: int = 2) -> RegionGraph:
 
 def windows(leaves: int, size: int, stride: int = 1) -> RegionGraph:
     """Windows of `size` neighbours every `stride`, level over level, until one is left."""
-    if not (leaves >= 1 and size >= 2 and 1 <= stride <= size):
-        raise BadInput(
-            "at least one leaf, windows of at least 2 and a stride of at most that",
-            got=f"{leaves}, {size}, {stride}",
-            do="correct these",
-        )
+    whole(leaves, "a number of leaves", 1, MOST_POSITIONS)
+    whole(size, "a size of windows", 2, MOST_POSITIONS)
+    whole(stride, "a stride", 1, size)
     below = [f"0.{index}" for index in range(leaves)]
     children: dict[str, tuple[str, ...]] = dict.fromkeys(below, ())
     level = 0
@@ -123,18 +159,17 @@ def windows(leaves: int, size: int, stride: int = 1) -> RegionGraph:
         starts = range(0, max(1, len(below) - size + stride), stride)
         above = {f"{level}.{index}": tuple(below[start : start + size]) for index, start in enumerate(starts)}
         children |= above
+        _few(children)
         below = list(above)
     return RegionGraph.of(children, {f"0.{index}": (index,) for index in range(leaves)})
 
 
 def grid(height: int, width: int, size: int = 2, stride: int = 2) -> RegionGraph:
     """Square windows over an image, level over level, like receptive fields of a small convolutional net."""
-    if not (height >= 1 and width >= 1 and size >= 2 and 1 <= stride <= size):
-        raise BadInput(
-            "an image, windows of at least 2 × 2 and a stride of at most that",
-            got=f"{height} × {width}, {size}, {stride}",
-            do="correct these",
-        )
+    whole(height, "a height", 1, MOST_POSITIONS)
+    whole(width, "a width", 1, MOST_POSITIONS // height)
+    whole(size, "a size of windows", 2, MOST_POSITIONS)
+    whole(stride, "a stride", 1, size)
     rows, columns, level = height, width, 0
     children: dict[str, tuple[str, ...]] = {f"0.{r}.{c}": () for r in range(rows) for c in range(columns)}
     positions = {f"0.{r}.{c}": (r * width + c,) for r in range(height) for c in range(width)}
@@ -147,5 +182,6 @@ def grid(height: int, width: int, size: int = 2, stride: int = 2) -> RegionGraph
                     for y in range(top, min(top + size, rows))
                     for x in range(left, min(left + size, columns))
                 )
+            _few(children)
         rows, columns, level = len(up), len(across), level + 1
     return RegionGraph.of(children, positions)

@@ -14,9 +14,11 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
+from .checks import random_source, real, whole
 from .model import EventModel
 from .regions import Edge, RegionGraph
 
+MOST_NODES = 2**20  # of a region
 MOST_TARGETS = 2**26  # numbers in the identity as targets
 Activation = Literal["relu", "linear"]
 Norm = Literal["before", "after"]  # the ReLU
@@ -115,7 +117,12 @@ def random_student(
     `nodes` of the regions between; the top has one for each column of `targets` (the identity: one an event).
     """
     graph, sizes = model.graph, model.sizes
-    goal = _identity(sizes[graph.top]) if targets is None else torch.as_tensor(targets, dtype=torch.float64)
+    random_source(generator)
+    if isinstance(nodes, Mapping) and not set(nodes) <= set(graph.order):
+        raise BadInput(
+            "nodes of regions", got=sorted(map(str, set(nodes) - set(graph.order)))[:8], do="see graph.order"
+        )
+    goal = _identity(sizes[graph.top]) if targets is None else real(targets, "targets")
     if goal.ndim != 2 or goal.shape[0] != sizes[graph.top] or goal.shape[1] < 1:
         raise BadInput(
             f"targets with {sizes[graph.top]:,} rows, one for each event of the top region",
@@ -129,9 +136,8 @@ def random_student(
         elif name == graph.top:
             counts[name] = goal.shape[1]
         else:
-            counts[name] = nodes if isinstance(nodes, int) else nodes.get(name, 0)
-            if counts[name] < 1:
-                raise BadInput(f"at least one node in region {name!r}", got=counts[name], do="give it some")
+            given = nodes.get(name) if isinstance(nodes, Mapping) else nodes
+            counts[name] = whole(given, f"a number of nodes of {name!r}", 1, MOST_NODES)
     inner = [name for name in graph.order if graph.children[name]]
     weights = {}
     for parent in inner:
@@ -171,8 +177,14 @@ def _identity(events: int) -> Tensor:
 def _check(student: Student) -> None:
     graph = student.graph
     if set(student.weights) != set(graph.edges):
-        odd = sorted(set(student.weights) ^ set(graph.edges))
+        odd = sorted(set(student.weights) ^ set(graph.edges), key=str)
         raise BadInput("one weight matrix an edge", got=f"a difference in {odd[:3]}", do="see graph.edges")
+    real(student.targets, "targets")
+    for edge, weight in student.weights.items():
+        if real(weight, f"the weight of {edge}").ndim != 2:
+            raise BadInput(
+                f"a matrix as weight of {edge}", got=f"shape {tuple(weight.shape)}", do="correct it"
+            )
     if student.targets.ndim != 2:
         raise BadInput(
             "targets, events × nodes", got=f"shape {tuple(student.targets.shape)}", do="correct it"
@@ -195,8 +207,7 @@ def _check(student: Student) -> None:
                 f"{kind} of {sorted(regions) or 'no region'}", got=sorted(given), do="correct them"
             )
         for name, value in given.items():
-            if tuple(value.shape) != (nodes[name],):
-                raise BadInput(f"{nodes[name]} {kind} of {name!r}", got=tuple(value.shape), do="correct it")
+            real(value, f"{kind} of {name!r}", (nodes[name],))
     if student.activation not in ("relu", "linear") or student.top not in ("relu", "linear"):
         raise BadInput("relu or linear", got=f"{student.activation}, {student.top}", do="choose one")
     if student.norm not in (None, "before", "after") or student.loss not in ("square", "softmax", "fixed"):
@@ -205,5 +216,5 @@ def _check(student: Student) -> None:
             got=f"{student.norm}, {student.loss}",
             do="choose others",
         )
-    if not 0 <= student.eps < float("inf"):
+    if isinstance(student.eps, bool | str) or not 0 <= student.eps < float("inf"):
         raise BadInput("eps of at least 0", got=student.eps, do="correct it")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
+from .checks import random_source, whole
 
 # By name, by a table over the children's joint events (the last child varying fastest), or by a function of
 # their events (inputs × children) that gives a whole number from 0 for each input.
@@ -39,15 +40,14 @@ def summarize(name: str, rule: Summary, parts: Sequence[Tensor], ranges: Sequenc
         )
     if int(found.min()) < 0:
         raise BadInput(f"events from 0 for {name!r}", got=int(found.min()), do="number them from 0")
-    return found.long(), int(found.max()) + 1
+    return found.long(), _count(name, found)
 
 
 def random_table(joint: int, events: int, generator: torch.Generator) -> Tensor:
     """A table that sends each joint event to one of `events`, evenly and at random; every event occurs."""
-    if not 1 <= events <= joint <= MOST_JOINT:
-        raise BadInput(
-            f"1 ≤ events ≤ joint events ≤ {MOST_JOINT:,}", got=f"{events} and {joint}", do="correct these"
-        )
+    whole(joint, "a number of joint events", 1, MOST_JOINT)
+    whole(events, "a number of events", 1, joint)
+    random_source(generator)
     table = torch.cat([torch.arange(events), torch.randint(events, (joint - events,), generator=generator)])
     return table[torch.randperm(joint, generator=generator)]
 
@@ -99,4 +99,13 @@ def _by_table(name: str, table: Tensor, parts: Sequence[Tensor], ranges: Sequenc
     place = torch.zeros_like(parts[0])
     for part, count in zip(parts, ranges, strict=True):
         place = place * count + part
-    return table.long()[place], int(table.max()) + 1
+    return table.long()[place], _count(name, table)
+
+
+def _count(name: str, events: Tensor) -> int:
+    most = int(events.max())
+    if most >= MOST_JOINT:
+        raise BadInput(
+            f"events of {name!r} below {MOST_JOINT:,}", got=f"{most:,}", do="number them without gaps"
+        )
+    return most + 1

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
+from .checks import chances, named, random_source, whole
 from .conditional import SUM_TOLERANCE, Conditional
 from .model import EventModel
 from .regions import RegionGraph
@@ -37,6 +38,21 @@ class Teacher:
     events: Mapping[str, Tensor]
     sizes: Mapping[str, int]
     sampled: bool = False
+
+    def __post_init__(self) -> None:
+        count = len(self.inputs)
+        _probabilities(self.p, count)
+        named(self.events, self.graph.order, "events")
+        named(self.sizes, self.graph.order, "sizes")
+        for name, events in self.events.items():
+            size = whole(self.sizes[name], f"a number of events of {name!r}", 1, MOST_INPUTS)
+            right = events.shape == (count,) and events.dtype == torch.long
+            if not right or not 0 <= int(events.min()) <= int(events.max()) < size:
+                raise BadInput(
+                    f"{count:,} events from 0 to {size - 1:,} for {name!r}, as whole numbers",
+                    got=f"shape {tuple(events.shape)}, {events.dtype}",
+                    do="number them anew",
+                )
 
     @property
     def labels(self) -> Tensor:
@@ -95,8 +111,9 @@ def enumerate_teacher(
     counts = _counts(graph, values)
     total = prod(counts)
     if total > MOST_INPUTS:
+        got = f"{total:,}" if total.bit_length() < 64 else f"about 2^{total.bit_length() - 1:,}"
         raise BadInput(
-            f"at most {MOST_INPUTS:,} inputs to enumerate", got=f"{total:,}", do="draw some: sample_teacher"
+            f"at most {MOST_INPUTS:,} inputs to enumerate", got=got, do="draw some: sample_teacher"
         )
     index = torch.arange(total)
     inputs = torch.empty(total, len(counts), dtype=torch.int16)
@@ -104,8 +121,8 @@ def enumerate_teacher(
     for position, count in enumerate(counts):
         stride //= count
         inputs[:, position] = (index // stride) % count
-    chances = torch.full((total,), 1 / total, dtype=torch.float64) if p is None else _probabilities(p, total)
-    return _summed_up(graph, summaries, inputs, counts, chances, sampled=False)
+    own = torch.full((total,), 1 / total, dtype=torch.float64) if p is None else _probabilities(p, total)
+    return _summed_up(graph, summaries, inputs, counts, own, sampled=False)
 
 
 def sample_teacher(
@@ -122,8 +139,8 @@ def sample_teacher(
     "full" regions number the contents that were drawn: with large regions nearly every input is an event.
     """
     counts = _counts(graph, values)
-    if not 1 <= count <= MOST_INPUTS:
-        raise BadInput(f"between 1 and {MOST_INPUTS:,} inputs to draw", got=count, do="choose another number")
+    whole(count, "a number of inputs to draw", 1, MOST_INPUTS)
+    random_source(generator)
     if draw is None:
         drawn = torch.stack([torch.randint(top, (count,), generator=generator) for top in counts], 1)
     else:
@@ -138,35 +155,32 @@ def sample_teacher(
             raise BadInput(
                 "values from 0 to below `values` from `draw`", got="others", do="correct it, or values"
             )
-    chances = torch.full((count,), 1 / count, dtype=torch.float64)
-    return _summed_up(graph, summaries, drawn.to(torch.int16), counts, chances, sampled=True)
+    even = torch.full((count,), 1 / count, dtype=torch.float64)
+    return _summed_up(graph, summaries, drawn.to(torch.int16), counts, even, sampled=True)
 
 
 def _counts(graph: RegionGraph, values: int | Sequence[int]) -> list[int]:
-    counts = [values] * graph.inputs if isinstance(values, int) else list(values)
-    right = len(counts) == graph.inputs and all(
-        isinstance(one, int) and 1 <= one <= MOST_VALUES for one in counts
-    )
-    if not right:
+    what = f"how many values each of {graph.inputs} positions takes, a number"
+    if isinstance(values, int):
+        return [whole(values, what, 1, MOST_VALUES)] * graph.inputs
+    if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != graph.inputs:
         raise BadInput(
-            f"how many values (1 to {MOST_VALUES:,}) each of {graph.inputs} positions takes",
-            got=values,
-            do="correct it",
+            f"a number of values, or one for each of {graph.inputs} positions", got=values, do="correct it"
         )
-    return counts
+    return [whole(one, what, 1, MOST_VALUES) for one in values]
 
 
 def _probabilities(p: Tensor, total: int) -> Tensor:
-    chances = torch.as_tensor(p, dtype=torch.float64)
-    if chances.shape != (total,) or not bool((chances >= 0).all()):
+    found = chances(p, "probabilities of the inputs")
+    if found.shape != (total,):
+        raise BadInput(f"{total:,} probabilities", got=f"shape {tuple(found.shape)}", do="one for each input")
+    if not abs(float(found.sum()) - 1) <= SUM_TOLERANCE:
         raise BadInput(
-            f"{total:,} probabilities, none negative", got=f"shape {tuple(chances.shape)}", do="correct them"
+            "probabilities that sum to one",
+            got=f"{float(found.sum()):.9g}",
+            do="divide by the sum, in float64",
         )
-    if not abs(float(chances.sum()) - 1) <= SUM_TOLERANCE:
-        raise BadInput(
-            "probabilities that sum to one", got=f"{float(chances.sum()):.9g}", do="divide by the sum"
-        )
-    return chances
+    return found
 
 
 def _summed_up(
