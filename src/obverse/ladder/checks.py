@@ -45,7 +45,7 @@ def real(values: Any, what: str, shape: tuple[int, ...] | None = None) -> Tensor
 def chances(values: Any, what: str) -> Tensor:
     """Numbers of at least 0 as float64: what becomes probabilities. Their sums are the caller's to check."""
     try:
-        found = torch.as_tensor(values)
+        found = values if isinstance(values, Tensor) else torch.as_tensor(values, dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError):
         raise BadInput(f"{what} as a tensor", got=type(values).__name__, do="convert it") from None
     if found.is_complex() or found.dtype == torch.bool:

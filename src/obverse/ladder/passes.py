@@ -16,10 +16,8 @@ from ..errors import BadInput
 from .batchnorm import normalize
 from .checks import named, real
 from .losses import losses
-from .student import Step, Student
+from .student import KINDS, Step, Student
 from .teacher import Teacher
-
-KINDS = ("weights", "biases", "scales", "shifts")  # of parameters
 
 
 @dataclass(frozen=True)
@@ -67,10 +65,10 @@ def propagate(teacher: Teacher, student: Student, lowest: Mapping[str, Tensor] |
             active[name].copy_(out)
     shown = active[graph.top].detach().requires_grad_()
     with torch.enable_grad():
-        loss = (teacher.p * losses(shown, student.targets[teacher.labels], student.loss)).sum()
+        loss = -(teacher.p * losses(shown, student.targets[teacher.labels], student.loss)).sum()
     for values in gradient.values():
         values.zero_()  # until a region's turn comes, what its parents have sent down
-    gradient[graph.top].copy_(torch.autograd.grad(-loss, shown)[0])
+    gradient[graph.top].copy_(torch.autograd.grad(loss, shown)[0])
     found: dict[str, dict[Any, Tensor]] = {kind: {} for kind in KINDS}
     for name in reversed(names):
         _back(teacher, student, name, active, lowest, gradient, arriving[name], found)
@@ -79,7 +77,7 @@ def propagate(teacher: Teacher, student: Student, lowest: Mapping[str, Tensor] |
         for name, value in before.items()
     }
     steps = ({key: found[kind][key] for key in getattr(student, kind)} for kind in KINDS)
-    return Pass(active, before, gates, arriving, gradient, float(loss.detach()), Step(*steps))
+    return Pass(active, before, gates, arriving, gradient, -float(loss.detach()), Step(*steps))
 
 
 def _back(
@@ -103,8 +101,8 @@ def _back(
         linear, _, rectified, out = _region(teacher, own, name, below, lowest)
         asked = [linear, rectified, *(getattr(own, kind)[key] for kind, key in keys), *below.values()]
         at_linear, at_output, *rest = torch.autograd.grad(out, asked, gradient[name], materialize_grads=True)
+    arriving.copy_(at_output)  # first: without batch norm above the ReLU it is gradient[name] itself
     gradient[name].copy_(at_linear)
-    arriving.copy_(at_output)
     for (kind, key), step in zip(keys, rest[: len(keys)], strict=True):
         found[kind][key] = step
     for child, down in zip(below, rest[len(keys) :], strict=True):

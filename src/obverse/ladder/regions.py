@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..errors import BadInput
 from .checks import whole
@@ -18,6 +18,7 @@ from .checks import whole
 Edge = tuple[str, str]  # parent, child
 Kind = TypeVar("Kind", str, int)
 MOST_POSITIONS = 2**16
+POSITIONS = range(MOST_POSITIONS)
 MOST_REGIONS = 2**16
 
 
@@ -36,10 +37,12 @@ class RegionGraph:
     def of(children: Mapping[str, Sequence[str]], positions: Mapping[str, Sequence[int]]) -> RegionGraph:
         """A checked graph. `positions` may leave out regions with children: they cover what these do."""
         named = {
-            name: _several(below, str, f"children of {name!r}") for name, below in _mapped(children).items()
+            name: _several(below, str, f"children of {name!r}")
+            for name, below in _mapped(children, "children").items()
         }
         given = {
-            name: _several(own, int, f"positions of {name!r}") for name, own in _mapped(positions).items()
+            name: _several(own, int, f"positions of {name!r}")
+            for name, own in _mapped(positions, "positions").items()
         }
         strange = sorted(set(given) - set(named), key=str)
         if strange:
@@ -121,16 +124,20 @@ class RegionGraph:
         return found
 
 
-def _mapped(given: object) -> Mapping[str, object]:
+def _mapped(given: object, what: str) -> Mapping[str, object]:
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise BadInput("a mapping by names of regions", got=type(given).__name__, do="see RegionGraph")
+        raise BadInput(
+            f"{what} as a mapping by names of regions", got=type(given).__name__, do="see RegionGraph"
+        )
     return given
 
 
 def _several(given: object, kind: type[Kind], what: str) -> tuple[Kind, ...]:
     """Names, or positions from 0."""
-    items = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [None]
-    if not all(type(item) is kind and (kind is str or 0 <= item < MOST_POSITIONS) for item in items):
+    items: list[Any] = (
+        list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [None]
+    )
+    if not all(type(item) is kind and (item in POSITIONS or kind is str) for item in items):
         told = "names" if kind is str else f"whole numbers from 0 to below {MOST_POSITIONS:,}"
         raise BadInput(f"{what} as a list of {told}", got=repr(given)[:60], do="correct it")
     return tuple(items)

@@ -23,6 +23,7 @@ MOST_TARGETS = 2**26  # numbers in the identity as targets
 Activation = Literal["relu", "linear"]
 Norm = Literal["before", "after"]  # the ReLU
 Loss = Literal["square", "softmax", "fixed"]
+KINDS = ("weights", "biases", "scales", "shifts")  # of parameters
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,11 @@ class Student:
 
     def stepped(self, step: Step, rate: float) -> Student:
         """After a step of gradient descent."""
+        if isinstance(rate, bool) or not isinstance(rate, int | float):
+            raise BadInput("a rate", got=repr(rate), do="give a number")
+        for kind in KINDS:
+            if set(getattr(step, kind)) != set(getattr(self, kind)):
+                raise BadInput(f"a step for the {kind} of this student", got="another's", do="take its own")
 
         def moved(old: Mapping[str, Tensor], by: Mapping[str, Tensor]) -> dict[str, Tensor]:
             return {name: value + rate * by[name] for name, value in old.items()}
@@ -176,6 +182,11 @@ def _identity(events: int) -> Tensor:
 
 def _check(student: Student) -> None:
     graph = student.graph
+    for kind in KINDS:
+        if not isinstance(getattr(student, kind), Mapping):
+            raise BadInput(
+                f"{kind} as a mapping", got=type(getattr(student, kind)).__name__, do="see Student"
+            )
     if set(student.weights) != set(graph.edges):
         odd = sorted(set(student.weights) ^ set(graph.edges), key=str)
         raise BadInput("one weight matrix an edge", got=f"a difference in {odd[:3]}", do="see graph.edges")
@@ -216,5 +227,9 @@ def _check(student: Student) -> None:
             got=f"{student.norm}, {student.loss}",
             do="choose others",
         )
-    if isinstance(student.eps, bool | str) or not 0 <= student.eps < float("inf"):
+    if (
+        isinstance(student.eps, bool)
+        or not isinstance(student.eps, int | float)
+        or not 0 <= student.eps < float("inf")
+    ):
         raise BadInput("eps of at least 0", got=student.eps, do="correct it")

@@ -144,6 +144,8 @@ def sample_teacher(
     if draw is None:
         drawn = torch.stack([torch.randint(top, (count,), generator=generator) for top in counts], 1)
     else:
+        if not callable(draw):
+            raise BadInput("a function as `draw`", got=type(draw).__name__, do="see Draw")
         drawn = draw(count, generator)
         wrong = not isinstance(drawn, Tensor) or drawn.shape != (count, len(counts))
         if wrong or drawn.is_floating_point() or drawn.is_complex():
