@@ -6,7 +6,7 @@ This is the brute force that the reformulation is compared with; of events it kn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -60,7 +60,7 @@ def propagate(teacher: Teacher, student: Student, lowest: Mapping[str, Tensor] |
     active, before, arriving, gradient = (_block(room) for _ in range(4))
     with torch.no_grad():
         for name in names:
-            _, into, _, out = _region(teacher, student, name, active, lowest)
+            _, into, _, out = _region(teacher, student, student.parameters(), name, active, lowest)
             before[name].copy_(into)
             active[name].copy_(out)
     shown = active[graph.top].detach().requires_grad_()
@@ -91,15 +91,16 @@ def _back(
     found: Mapping[str, dict[Any, Tensor]],
 ) -> None:
     """One region backwards: turns its `gradient` from that at its output into that at its linear map."""
-    own, keys = _leaves(student, name)
+    own = _leaves(student, name)
     below = {
         child: active[child].detach().requires_grad_()
         for child in student.graph.children[name]
         if child in active
     }
+    keys = [(kind, key) for kind in KINDS for key in getattr(own, kind)]
     with torch.enable_grad():
-        linear, _, rectified, out = _region(teacher, own, name, below, lowest)
-        asked = [linear, rectified, *(getattr(own, kind)[key] for kind, key in keys), *below.values()]
+        linear, _, rectified, out = _region(teacher, student, own, name, below, lowest)
+        asked = [linear, rectified, *own.tensors(), *below.values()]
         at_linear, at_output, *rest = torch.autograd.grad(out, asked, gradient[name], materialize_grads=True)
     arriving.copy_(at_output)  # first: without batch norm above the ReLU it is gradient[name] itself
     gradient[name].copy_(at_linear)
@@ -120,14 +121,15 @@ def _block(shapes: Mapping[str, tuple[int, int]]) -> dict[str, Tensor]:
 def _region(
     teacher: Teacher,
     student: Student,
+    own: Step,
     name: str,
     active: Mapping[str, Tensor],
     lowest: Mapping[str, Tensor] | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """One region on all inputs: the linear map, what goes into the ReLU, what leaves it, what is read."""
-    raw = student.biases[name] if student.biases else torch.zeros((), dtype=torch.float64)
+    raw = own.biases[name] if own.biases else torch.zeros((), dtype=torch.float64)
     for child in teacher.graph.children[name]:
-        weight = student.weights[name, child]
+        weight = own.weights[name, child]
         if child in active:
             raw = raw + active[child] @ weight
         elif lowest is not None:
@@ -136,25 +138,26 @@ def _region(
             raw = raw + weight[teacher.events[child]]
     linear, norm = raw, student.normed(name)
     if norm == "before":
-        raw = normalize(raw, teacher.p, student.eps)[0] * student.scales[name] + student.shifts[name]
+        raw = normalize(raw, teacher.p, student.eps)[0] * own.scales[name] + own.shifts[name]
     before = raw
     # a tensor of its own where there is no ReLU, so that its gradient can be asked for
     raw = torch.relu(raw) if student.rectified(name) else raw * 1
     rectified = raw
     if norm == "after":
-        raw = normalize(raw, teacher.p, student.eps)[0] * student.scales[name] + student.shifts[name]
+        raw = normalize(raw, teacher.p, student.eps)[0] * own.scales[name] + own.shifts[name]
     return linear, before, rectified, raw
 
 
-def _leaves(student: Student, name: str) -> tuple[Student, list[tuple[str, Any]]]:
-    """The student with the parameters of one region ready for autograd, and which these are."""
+def _leaves(student: Student, name: str) -> Step:
+    """The parameters of one region, ready for autograd."""
     edges = [(name, child) for child in student.graph.children[name]]
-    keys: list[tuple[str, Any]] = [("weights", edge) for edge in edges]
-    keys += [(kind, name) for kind in KINDS[1:] if name in getattr(student, kind)]
-    groups: dict[str, Any] = {kind: dict(getattr(student, kind)) for kind in KINDS}
-    for kind, key in keys:
-        groups[kind][key] = groups[kind][key].detach().requires_grad_()
-    return replace(student, **groups), keys
+    return Step(
+        {edge: student.weights[edge].detach().requires_grad_() for edge in edges},
+        *(
+            {name: given[name].detach().requires_grad_()} if name in given else {}
+            for given in (student.biases, student.scales, student.shifts)
+        ),
+    )
 
 
 def check_matrices(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import sqrt
 from typing import Literal
 
@@ -64,13 +65,13 @@ class Student:
     def __post_init__(self) -> None:
         _check(self)
 
-    @property
+    @cached_property
     def nodes(self) -> dict[str, int]:
         """n_α of every region."""
         found = {child: self.weights[parent, child].shape[0] for parent, child in self.graph.edges}
         return {**found, self.graph.top: self.targets.shape[1]}
 
-    @property
+    @cached_property
     def inner(self) -> tuple[str, ...]:
         """The regions that have children."""
         return tuple(name for name in self.graph.order if self.graph.children[name])
