@@ -24,6 +24,7 @@ SCRIPTS = {
     "audit_memory": ("audit_memory",),
     "claims_stream": ("claims_stream",),
     "factorize": ("factorize_500", "factorize_1000"),
+    "ladder_scale": ("ladder_linear", "ladder_2_20"),
 }
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..errors import BadInput
 from .checks import whole
-from .gaps import Gap, broadness_gap, focus_gap, gap, inverse
+from .gaps import Gap, broadness_gap, focus_chance, focus_gap, fourth_gap, gap, inverse
 from .passes import Pass, one_hot, propagate
 from .reformulation import Reformulated, reformulate
 from .regions import Edge, RegionGraph
@@ -25,12 +25,16 @@ from .teacher import Teacher
 
 @dataclass(frozen=True)
 class Sides:
-    """The same matrix twice: averaged over inputs, and from events. `error`: standard error of the former."""
+    """The same matrix twice: averaged over inputs, and from events.
+
+    `error`: standard error of the former where inputs were drawn. None where all were enumerated, where they
+    weigh unequally, and with batch norm, which makes every input depend on all: see `standard_error`.
+    """
 
     brute: Tensor
     reformulated: Tensor
     gap: Gap
-    error: Tensor | None = None  # None where every input was enumerated
+    error: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,9 @@ class EdgeComparison:
 
     `forward`: E[f_β | z_α] and P_αβ F_β. `backward`: P(z_β) E[g_α | z_β] and P_αβᵀ G̃_α. `weight`: ΔW
     = E[f_β g_α] and (P_αβ F_β)ᵀ G̃_α. `recursive`: the same ΔW from the whole recursion, errors of other edges
-    included. `focus`, `broadness`: total variation distances. `fourth`: ΔW and Σ P(z) E[f_β | z] E[g_α | z].
+    included. `focus`, `broadness`: total variation distances. `focus_chance`: what `focus` is in
+    as many inputs for which it holds, where inputs were drawn. `fourth`: E[f_β g_α | z_α] and E[f_β | z_α]
+    E[g_α | z_α].
     """
 
     forward: Sides
@@ -47,6 +53,7 @@ class EdgeComparison:
     weight: Sides
     recursive: Sides
     focus: float | None  # None where contents are continuous
+    focus_chance: float | None
     broadness: float
     fourth: Gap
 
@@ -97,6 +104,7 @@ class Comparison:
                     "parent": parent,
                     "child": child,
                     "focus": edge.focus,
+                    "focus_chance": edge.focus_chance,
                     "broadness": edge.broadness,
                     "fourth": edge.fourth.relative,
                     **{
@@ -144,11 +152,13 @@ def compare_pass(
     whole = reformulate(model, student, gates=gates, lowest=bottom)
     active = {name: teacher.mean(seen.active[name], name) for name in student.inner}
     gradient = {name: teacher.total(seen.gradient[name], name) for name in student.inner}
+    even = float(teacher.p.max()) == float(teacher.p.min())
+    errors = teacher.sampled and even and student.norm is None
     # the top's gradient and the largest step are what the others are rounded against
     pull = float((inverse(model.priors[graph.top]) @ gradient[graph.top].square()).sum().sqrt())
     steps = max(float(step.norm()) for step in seen.step.weights.values())
     regions = {
-        name: _region(teacher, seen, whole, name, active[name], gradient[name], gates[name], pull)
+        name: _region(teacher, seen, whole, name, active[name], gradient[name], gates[name], pull, errors)
         for name in student.inner
     }
     edges = {}
@@ -164,8 +174,22 @@ def compare_pass(
         told = contents is not None and int(contents.max()) + 1 == len(teacher.events[child].unique())
         for parent in graph.parents[child]:
             focus = None if contents is None else 0.0 if told else focus_gap(teacher, parent, child, contents)
+            by_chance = None
+            if teacher.sampled and contents is not None:
+                by_chance = 0.0 if told else focus_chance(teacher, parent, child, contents)
             edges[parent, child] = _edge(
-                teacher, seen, whole, (parent, child), shown, mean, gradient[parent], focus, pull, steps
+                teacher,
+                seen,
+                whole,
+                (parent, child),
+                shown,
+                mean,
+                gradient[parent],
+                focus,
+                by_chance,
+                pull,
+                steps,
+                errors,
             )
     return Comparison(
         graph, {edge: edges[edge] for edge in graph.edges}, regions, seen.loss, whole.loss, teacher.sampled
@@ -181,8 +205,10 @@ def _edge(
     mean: Tensor,
     above: Tensor,
     focus: float | None,
+    by_chance: float | None,
     pull: float,
     steps: float,
+    errors: bool,
 ) -> EdgeComparison:
     parent, child = edge
     link, priors = teacher.conditional(parent, child), teacher.model.priors
@@ -190,23 +216,26 @@ def _edge(
     message = link @ mean
     back = teacher.total(seen.gradient[parent], child)
     weight = seen.step.weights[edge]
-    forward = _sides(given, message, priors[parent], _mean_error(teacher, shown, parent, given))
+    forward = _sides(
+        given, message, priors[parent], _mean_error(teacher, shown, parent, given) if errors else None
+    )
     backward = _sides(
         back,
         link.transposed(above),
         inverse(priors[child]),
-        _total_error(teacher, seen.gradient[parent], child, back),
+        _total_error(teacher, seen.gradient[parent], child, back) if errors else None,
         pull,
     )
-    error = _product_error(teacher, shown, seen.gradient[parent], weight) if teacher.sampled else None
+    error = _product_error(teacher, shown, seen.gradient[parent], weight) if errors else None
     return EdgeComparison(
         forward,
         backward,
         _sides(weight, message.T @ above, None, error, steps),
         _sides(weight, whole.step.weights[edge], None, error, steps),
         focus,
+        by_chance,
         broadness_gap(teacher, parent, child),
-        gap(weight, given.T @ above, scale=steps),
+        fourth_gap(teacher, parent, shown, given, seen.gradient[parent], above, pull),
     )
 
 
@@ -219,6 +248,7 @@ def _region(
     gradient: Tensor,
     gate: Tensor,
     pull: float,
+    errors: bool,
 ) -> RegionComparison:
     prior = teacher.model.priors[name]
     occurs = (prior > 0).to(prior.dtype).unsqueeze(1)  # an event that never happens has no average
@@ -227,13 +257,16 @@ def _region(
     gated = teacher.total(own * seen.arriving[name], name)
     return RegionComparison(
         _sides(
-            active, whole.active[name] * occurs, prior, _mean_error(teacher, seen.active[name], name, active)
+            active,
+            whole.active[name] * occurs,
+            prior,
+            _mean_error(teacher, seen.active[name], name, active) if errors else None,
         ),
         _sides(
             gradient,
             whole.gradient[name],
             inverse(prior),
-            _total_error(teacher, seen.gradient[name], name, gradient),
+            _total_error(teacher, seen.gradient[name], name, gradient) if errors else None,
             pull,
         ),
         gate,
@@ -248,19 +281,15 @@ def _sides(
     return Sides(brute, reformulated, gap(brute, reformulated, rows, scale), error)
 
 
-def _mean_error(teacher: Teacher, values: Tensor, region: str, mean: Tensor) -> Tensor | None:
+def _mean_error(teacher: Teacher, values: Tensor, region: str, mean: Tensor) -> Tensor:
     """Standard error of E[values | z] from drawn inputs; infinite for an event that was seen once."""
-    if not teacher.sampled:
-        return None
     count = torch.bincount(teacher.events[region], minlength=teacher.sizes[region]).unsqueeze(1)
     spread = (teacher.mean(values.square(), region) - mean.square()).clamp(min=0)
     return torch.where(count > 1, (spread / (count - 1).clamp(min=1)).sqrt(), torch.inf)
 
 
-def _total_error(teacher: Teacher, weighted: Tensor, region: str, total: Tensor) -> Tensor | None:
+def _total_error(teacher: Teacher, weighted: Tensor, region: str, total: Tensor) -> Tensor:
     """Standard error of Σ p(x) values(x) over the inputs of each event."""
-    if not teacher.sampled:
-        return None
     # a mean over all inputs of values · 1[z], with p = 1/count in each term
     count = len(teacher.p)
     squares = teacher.total(weighted.square(), region) * count

@@ -24,6 +24,11 @@ class Gap(Record):
         return f"{self.relative:.2g}"
 
 
+def rounding(inputs: int) -> float:
+    """The relative gap that rounding leaves between sums over so many inputs: it grows like a random walk."""
+    return float(1e-13 * max(inputs, 100) ** 0.5)
+
+
 def gap(one: Tensor, other: Tensor, rows: Tensor | None = None, scale: float = 0.0) -> Gap:
     """Between two matrices; `rows` are weights of the squares of each row (P(z), or 1/P(z) for G̃ = ΛG).
 
@@ -44,6 +49,44 @@ def gap(one: Tensor, other: Tensor, rows: Tensor | None = None, scale: float = 0
 def inverse(prior: Tensor) -> Tensor:
     """1/P(z), and 0 for events that never happen."""
     return torch.where(prior > 0, 1 / torch.where(prior > 0, prior, 1.0), 0.0)
+
+
+def fourth_gap(
+    teacher: Teacher, parent: str, shown: Tensor, given: Tensor, sent: Tensor, above: Tensor, pull: float
+) -> Gap:
+    """Between E[f_k g_j | z_α] and E[f_k | z_α] E[g_j | z_α], event by event: in ΔW they may cancel.
+
+    `shown` f (inputs × nodes of the child) and `given` its mean by event; `sent` p·g and `above` its sums;
+    `pull` is the size of the top's gradient, of which this one may be no more than rounding.
+    """
+    prior = teacher.model.priors[parent]
+    rows = inverse(prior)
+    largest, off, one, other = 0.0, 0.0, 0.0, 0.0
+    for node in range(shown.shape[1]):  # one at a time: inputs × nodes × nodes would be large
+        together = teacher.total(shown[:, node : node + 1] * sent, parent)  # times P(z), as G̃ is
+        apart = given[:, node : node + 1] * above
+        difference = together - apart
+        largest = max(largest, float((difference.abs() * rows.unsqueeze(1)).max()))
+        off += float((rows @ difference.square()).sum())
+        one += float((rows @ together.square()).sum())
+        other += float((rows @ apart.square()).sum())
+    size, floor = max(one, other), float((prior @ given.square()).sum()) * pull**2
+    against = floor if size <= ROUNDING**2 * floor else size
+    return Gap(largest, (off / against) ** 0.5 if against else 0.0)
+
+
+def focus_chance(teacher: Teacher, parent: str, child: str, contents: Tensor, seed: int = 0) -> float:
+    """The focus gap of as many inputs for which focus holds: contents dealt anew among equal events z_β.
+
+    What a sample shows of a gap that is not there: drawn inputs never give quite 0.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    below = teacher.events[child]
+    # two orders by event, each random within it: the first says where from, the second where to
+    keys = [below + torch.rand(len(below), generator=generator, dtype=torch.float64) for _ in range(2)]
+    dealt = torch.empty_like(contents)
+    dealt[keys[1].argsort()] = contents[keys[0].argsort()]
+    return focus_gap(teacher, parent, child, dealt)
 
 
 def focus_gap(teacher: Teacher, parent: str, child: str, contents: Tensor) -> float:

@@ -30,7 +30,8 @@ class EventModel:
     def of(graph: RegionGraph, top: Tensor, conditionals: Mapping[Edge, Tensor]) -> EventModel:
         """From P(z) of the top region and one matrix an edge; other priors follow: P(z_β) = P_αβᵀ P(z_α)."""
         if not isinstance(conditionals, Mapping) or set(conditionals) != set(graph.edges):
-            odd = sorted(set(conditionals) ^ set(graph.edges), key=str)
+            given = set(conditionals) if isinstance(conditionals, Mapping) else set()
+            odd = sorted(given ^ set(graph.edges), key=str)
             raise BadInput(
                 "one matrix P for each edge", got=f"a difference in {odd[:3]}", do="see graph.edges"
             )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from .checks import named, real
 from .losses import losses
 from .student import KINDS, Step, Student
 from .teacher import Teacher
+
+MOST_NUMBERS = 2**27  # in a matrix with a column for each event: 1 GB
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,23 @@ class Pass:
 
 def one_hot(teacher: Teacher, region: str) -> Tensor:
     """What a lowest region shows of every input: a node for each event, f_k(z) = 1[k = z]."""
-    return torch.eye(teacher.sizes[region], dtype=torch.float64)[teacher.events[region]]
+    size = teacher.sizes[region]
+    if size * len(teacher.p) > MOST_NUMBERS:
+        raise BadInput(
+            f"lowest regions of at most {MOST_NUMBERS // len(teacher.p):,} events for as many inputs",
+            got=f"{size:,} in {region!r}",
+            do="split it",
+        )
+    return one_node_each(size)[teacher.events[region]]
+
+
+def one_node_each(events: int) -> Tensor:
+    """F of a lowest region: the identity."""
+    if events * events > MOST_NUMBERS:
+        raise BadInput(
+            f"at most {isqrt(MOST_NUMBERS):,} events in a lowest region", got=f"{events:,}", do="split it"
+        )
+    return torch.eye(events, dtype=torch.float64)
 
 
 def propagate(teacher: Teacher, student: Student, lowest: Mapping[str, Tensor] | None = None) -> Pass:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..errors import BadInput
 from .batchnorm import normalize, normalize_back
 from .losses import losses, pull
 from .model import EventModel
-from .passes import check_fit, check_matrices
+from .passes import check_fit, check_matrices, one_node_each
 from .regions import Edge
 from .student import Step, Student
 
@@ -56,6 +57,8 @@ def reformulate(
         check_matrices(lowest, student, student.graph.lowest, model.sizes)
     if gates is not None:
         check_matrices(gates, student, student.inner, model.sizes)
+        if not all(bool(((gate >= 0) & (gate <= 1)).all()) for gate in gates.values()):
+            raise BadInput("gates that are probabilities", got="others", do="give E[gate | z]")
     graph = model.graph
     active: dict[str, Tensor] = {}
     before: dict[str, Tensor] = {}
@@ -63,8 +66,7 @@ def reformulate(
     standard: dict[str, tuple[Tensor, Tensor]] = {}
     messages: dict[Edge, Tensor] = {}
     for name in graph.lowest:
-        size = len(model.priors[name])
-        active[name] = torch.eye(size, dtype=torch.float64) if lowest is None else lowest[name]
+        active[name] = one_node_each(len(model.priors[name])) if lowest is None else lowest[name]
     for name in student.inner:
         prior, norm = model.priors[name], student.normed(name)
         raw = torch.zeros(len(prior), student.nodes[name], dtype=torch.float64)

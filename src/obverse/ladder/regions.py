@@ -49,8 +49,9 @@ class RegionGraph:
             raise BadInput(
                 "positions of regions", got=", ".join(map(repr, strange)), do="add them to children"
             )
+        known = set(named)
         for name, below in named.items():
-            unknown = sorted(set(below) - set(named))
+            unknown = sorted(set(below) - known)
             if unknown:
                 raise BadInput(
                     f"children of {name!r} that are regions",
@@ -85,6 +86,16 @@ class RegionGraph:
         if len(tops) != 1:
             raise BadInput("one top region", got=", ".join(tops[:8]) or "no region", do="add one above them")
         return RegionGraph({name: named[name] for name in order}, covered)
+
+    def __post_init__(self) -> None:
+        done: set[str] = set()
+        for name, below in self.children.items():
+            covered = {position for child in below if child in done for position in self.positions[child]}
+            if not set(below) <= done or not covered <= set(self.positions.get(name, ())):
+                raise BadInput(
+                    "children before parents, and covered by them", got=repr(name), do="use RegionGraph.of"
+                )
+            done.add(name)
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -137,7 +148,7 @@ def _several(given: object, kind: type[Kind], what: str) -> tuple[Kind, ...]:
     items: list[Any] = (
         list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [None]
     )
-    if not all(type(item) is kind and (item in POSITIONS or kind is str) for item in items):
+    if not all(type(item) is kind and (kind is str or item in POSITIONS) for item in items):
         told = "names" if kind is str else f"whole numbers from 0 to below {MOST_POSITIONS:,}"
         raise BadInput(f"{what} as a list of {told}", got=repr(given)[:60], do="correct it")
     return tuple(items)

@@ -67,26 +67,43 @@ class Teacher:
             )
             for parent, child in self.graph.edges
         }
-        return EventModel(self.graph, {name: self.prior(name) for name in self.graph.order}, links)
+        own = self.p.unsqueeze(1)
+        priors = {name: self.total(own, name).squeeze(1) for name in self.graph.order}
+        return EventModel(self.graph, priors, links)
 
     def prior(self, region: str) -> Tensor:
         """P(z_α), the diagonal of Λ_α."""
-        return self.total(self.p.unsqueeze(1), region).squeeze(1)
+        return self.model.priors[self._known(region)]
 
     def conditional(self, parent: str, child: str) -> Conditional:
         """P_αβ = P(z_β | z_α)."""
+        if (parent, child) not in self.model.conditionals:
+            raise BadInput("an edge: parent, child", got=f"{parent!r}, {child!r}", do="see graph.edges")
         return self.model.conditionals[parent, child]
 
     def total(self, values: Tensor, region: str) -> Tensor:
         """Σ of values (inputs × nodes) over the inputs of each event, m_α × nodes."""
-        sums = values.new_zeros(self.sizes[region], values.shape[1])
+        if values.ndim != 2 or len(values) != len(self.p):
+            raise BadInput(
+                f"values of {len(self.p):,} inputs × nodes",
+                got=f"shape {tuple(values.shape)}",
+                do="correct them",
+            )
+        sums = values.new_zeros(self.sizes[self._known(region)], values.shape[1])
         return sums.index_add_(0, self.events[region], values)
 
     def mean(self, values: Tensor, region: str) -> Tensor:
         """E[values | z_α], m_α × nodes; 0 for events that never happen."""
         prior = self.prior(region).unsqueeze(1)
+        if values.ndim != 2:  # which would be multiplied by p all the same
+            raise BadInput("values of inputs × nodes", got=f"shape {tuple(values.shape)}", do="correct them")
         sums = self.total(values * self.p.unsqueeze(1), region)
         return torch.where(prior > 0, sums / torch.where(prior > 0, prior, 1.0), 0.0)
+
+    def _known(self, region: str) -> str:
+        if region not in self.sizes:
+            raise BadInput("a region", got=repr(region), do="see graph.order")
+        return region
 
     def contents(self, region: str) -> Tensor:
         """x_α as a number for each input: the same where the inputs agree on the region's positions."""
@@ -106,7 +123,8 @@ def enumerate_teacher(
 ) -> Teacher:
     """Every input there is, the last position varying fastest; equally likely unless `p` says otherwise.
 
-    `values`: how many values a position takes. `summaries`: one for all regions, or by name ("full" if none).
+    `values`: how many values a position takes; a single one where no region looks. `summaries`: one for
+    all regions, or by name ("full" if none).
     """
     counts = _counts(graph, values)
     total = prod(counts)
@@ -164,7 +182,9 @@ def sample_teacher(
 def _counts(graph: RegionGraph, values: int | Sequence[int]) -> list[int]:
     what = f"how many values each of {graph.inputs} positions takes, a number"
     if isinstance(values, int):
-        return [whole(values, what, 1, MOST_VALUES)] * graph.inputs
+        many = whole(values, what, 1, MOST_VALUES)
+        seen = set(graph.positions[graph.top])
+        return [many if position in seen else 1 for position in range(graph.inputs)]
     if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != graph.inputs:
         raise BadInput(
             f"a number of values, or one for each of {graph.inputs} positions", got=values, do="correct it"

@@ -68,7 +68,7 @@ def _exact(setting: Setting, kind: str) -> list[Tensor]:
 
 
 def measure_vertices(setting: Setting, generator: torch.Generator) -> list[float]:
-    """The share of rows that are vertices: of P of the first child, or of P of all children side by side.
+    """The share of rows that are vertices: of P of each child, averaged, or of all P side by side.
 
     Of an exact ladder: each event of the region settles those of its children. Events are in random order.
     """
@@ -78,8 +78,9 @@ def measure_vertices(setting: Setting, generator: torch.Generator) -> list[float
     for _ in range(setting["trials"]):
         parts = _exact(setting, setting["children"])
         order = torch.randperm(len(parts[0]), generator=generator)
-        taken = parts[0] if setting["taken"] == "each child" else torch.cat(parts, 1)
-        shares.append(float(vertices(taken[order]).double().mean()))
+        taken = parts if setting["taken"] == "each child" else [torch.cat(parts, 1)]
+        found = [float(vertices(one[order]).double().mean()) for one in taken]
+        shares.append(sum(found) / len(found))
     return shares
 
 
@@ -368,10 +369,13 @@ stated = register(
         axis="leaves",
         series="children",
         twin="ladder.thm6.side-by-side",
+        reading="beyond the paper",
         expected="failed",
         remark=(
             "There a child's event follows from its parent's, P_αβ has one-hot rows, and events that differ "
-            "elsewhere have the same row: no row is a vertex, 0 of 16 for halves of four bits."
+            "elsewhere have the same row: no row is a vertex, 0 of 16 for halves of four bits. Read "
+            "with Definition 1 taking out one row; were its copies taken out too, the proof would need equal "
+            "rows to be told apart."
         ),
     )
 )
