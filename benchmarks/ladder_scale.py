@@ -43,7 +43,7 @@ print(json.dumps([seconds, peak, found]))
 
 
 def ladder(graph: RegionGraph, leaves: int, norm: str = "before") -> Callable[[], float]:
-    """Everything on these regions, from the teacher on; returns the largest difference of two entries of ΔW."""
+    """Everything on these regions, from the teacher on; returns the largest gap of an entry of ΔW."""
 
     def run() -> float:
         teacher = enumerate_teacher(graph)

@@ -33,21 +33,26 @@ def normalize(raw: Tensor, p: Tensor, eps: float = 0.0) -> tuple[Tensor, Tensor]
     _check_chances(p, raw)
     if isinstance(eps, bool) or not isinstance(eps, int | float) or not 0 <= eps < inf:
         raise BadInput("a finite eps ≥ 0", got=repr(eps), do="use 0 for the exact theorem")
-    weights = p.unsqueeze(1)
     # From a row that occurs, so that a constant is exactly 0 whatever its size.
     moved = raw - raw[p.argmax()].detach()
-    centred = moved - (weights * moved).sum(0)
-    variance = (weights * centred.square()).sum(0)
+    centred = moved - p @ moved
+    variance = p @ centred.square()
     if eps > 0:
         sigma = (variance + eps).sqrt()
         return centred / sigma, sigma
-    occurring = p > 0
-    spread = moved.detach()[occurring].abs().amax(0)
-    rounding = CONSTANT * torch.finfo(raw.dtype).eps * raw.detach()[occurring].abs().amax(0)
+    spread = _largest(moved.detach(), p)
+    rounding = CONSTANT * torch.finfo(raw.dtype).eps * _largest(raw.detach(), p)
     constant = (spread <= rounding) | (variance == 0)
     safe = torch.where(constant, torch.ones_like(variance), variance).sqrt()
     sigma = torch.where(constant, torch.zeros_like(safe), safe)
     return torch.where(constant, torch.zeros_like(centred), centred / safe), sigma
+
+
+def _largest(values: Tensor, p: Tensor) -> Tensor:
+    """The largest size of each column, among the rows that occur."""
+    occurring = p > 0
+    low, high = torch.aminmax(values if bool(occurring.all()) else values[occurring], dim=0)
+    return torch.maximum(low.abs(), high.abs())
 
 
 def project(values: Tensor, standard: Tensor, p: Tensor) -> Tensor:
