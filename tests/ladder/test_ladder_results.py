@@ -54,6 +54,7 @@ def test_numbers_are_those_of_the_comparison(summary):
         one = found.edges[edge.parent, edge.child]
         assert edge.gaps.to_dict() == {
             "focus": one.focus,
+            "focus_chance": one.focus_chance,
             "broadness": one.broadness,
             "fourth": one.fourth.relative,
             **{
