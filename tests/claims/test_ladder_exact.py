@@ -34,7 +34,7 @@ def test_both_sides_of_theorem_1_by_hand(shape):
     setting = {"shape": shape, "norm": "none", "classes": 3, "trials": 1}
     teacher = ladders.labelled_teacher(setting, seeded())
     seen = propagate(teacher, ladders.drawn_student(teacher.model, setting, seeded()))
-    sides = ladder_exact._projections(teacher, seen)
+    sides = exact._projections(teacher, seen)
     edges = [edge for edge in teacher.graph.edges if edge[0] != teacher.graph.top]
     assert len(sides) == len(edges)
     assert len(set(teacher.labels.tolist())) == 3
@@ -81,7 +81,7 @@ def test_contents_that_hang_together_break_focus():
     teacher, student, seen, lowest = ladders.noisy_pass(setting, seeded())
     compared = compare_pass(teacher, student, seen, lowest)
     with pytest.raises(BadInput, match="the conditions of Theorem 2"):
-        ladder_exact._check_conditions(teacher, compared)
+        exact._check_conditions(teacher, compared)
 
 
 def test_gates_that_are_not_settled_are_not_taken():
@@ -106,6 +106,6 @@ def test_the_gap_of_many_matrices_is_relative_to_the_largest_number():
 
 def test_a_small_net_starts_with_the_two_numbers_of_the_boundary_condition():
     setting = {"shape": "tree", "classes": 4, "loss": "softmax", "scale": 1e-6, "trials": 1}
-    top = ladder_exact._top(setting, seeded())
+    top = exact._top(setting, seeded())
     expected = torch.full((4, 4), -1 / 4, dtype=torch.float64) + torch.eye(4, dtype=torch.float64)
     torch.testing.assert_close(top, expected, rtol=0, atol=1e-5)

@@ -29,7 +29,7 @@ def test_broadness_in_fractions(rule, bits, chance):
     expected = sum(
         joint[a, b] * (1 - joint[a, b] / (joint[a, 0] + joint[a, 1])) for a, b in joint if joint[a, b]
     )
-    found = ladder_lossy.broadness({"rule": rule, "bits": bits, "chance": float(chance)})
+    found = lossy.broadness({"rule": rule, "bits": bits, "chance": float(chance)})
     assert found == pytest.approx(float(expected), rel=1e-12)
 
 
@@ -37,14 +37,12 @@ def test_broadness_in_fractions(rule, bits, chance):
 def test_broadness_of_even_bits_as_it_is_stated(bits):
     even = {"bits": bits, "chance": 0.5}
     stated = (2 ** (bits - 1) - 1) / (2**bits - 1)
-    assert ladder_lossy.broadness({**even, "rule": "and"}) == pytest.approx(stated, rel=1e-12)
-    assert ladder_lossy.broadness({**even, "rule": "or"}) == pytest.approx(stated, rel=1e-12)
-    assert ladder_lossy.broadness({**even, "rule": "xor"}) == pytest.approx(0.5, rel=1e-12)
+    assert lossy.broadness({**even, "rule": "and"}) == pytest.approx(stated, rel=1e-12)
+    assert lossy.broadness({**even, "rule": "or"}) == pytest.approx(stated, rel=1e-12)
+    assert lossy.broadness({**even, "rule": "xor"}) == pytest.approx(0.5, rel=1e-12)
     if bits % 2:
         lean = comb(bits - 1, (bits - 1) // 2) / 2**bits
-        assert ladder_lossy.broadness({**even, "rule": "majority"}) == pytest.approx(
-            0.5 - 2 * lean**2, rel=1e-12
-        )
+        assert lossy.broadness({**even, "rule": "majority"}) == pytest.approx(0.5 - 2 * lean**2, rel=1e-12)
 
 
 @pytest.mark.parametrize("bits", [2, 3, 4, 7])
@@ -56,12 +54,12 @@ def test_what_and_takes_from_the_fourth_condition_in_fractions(bits):
         first = Fraction(sum(x[0] for x in inputs), len(inputs))
         every = Fraction(sum(map(sum, inputs)), len(inputs))
         total += chance * (Fraction(sum(x[0] * sum(x) for x in inputs), len(inputs)) - first * every)
-    assert ladder_lossy.fourth_of_and({"bits": bits}) == pytest.approx(float(total), rel=1e-12)
+    assert lossy.fourth_of_and({"bits": bits}) == pytest.approx(float(total), rel=1e-12)
     assert bits != 2 or total == Fraction(1, 12)
 
 
 def test_the_law_of_bits():
-    p = ladder_lossy.bits_law(torch.tensor([0.25, 0.5], dtype=torch.float64))
+    p = lossy.bits_law(torch.tensor([0.25, 0.5], dtype=torch.float64))
     assert p.tolist() == [0.375, 0.375, 0.125, 0.125]
 
 
@@ -69,5 +67,5 @@ def test_a_distance_of_laws():
     """P(x | given, also) against P(x | given): halves that `also` tells apart are ½ away from their mean."""
     given, also = torch.zeros(2, dtype=torch.long), torch.tensor([0, 1])
     even = torch.tensor([0.5, 0.5], dtype=torch.float64)
-    assert ladder_lossy._distance(given, also, torch.tensor([0, 1]), even) == pytest.approx(0.5)
-    assert ladder_lossy._distance(given, also, torch.tensor([0, 0]), even) == 0
+    assert lossy._distance(given, also, torch.tensor([0, 1]), even) == pytest.approx(0.5)
+    assert lossy._distance(given, also, torch.tensor([0, 0]), even) == 0

@@ -27,7 +27,7 @@ from ..registry import register
 from ..results import Setting
 from ..rules import Equal, HoldsIn
 from .draws import PAPER, chances, check_choice, check_counts, normal
-from .ladder_exact import GAP
+from .exact import GAP
 from .ladders import ROUNDING, TRIALS, apart, drawn_student
 
 RULES = ("and", "or", "xor", "majority")
