@@ -62,8 +62,8 @@ def test_there_are_claims_about_the_whole_of_each_paper():
         assert f"identity.{statement}" in named, statement
     for statement in (
         "thm1", "thm2", "thm3", "thm4", "thm5", "thm6", "thm7", "thm8", "thm9", "lemma1", "bottom", "eq7",
-        "eq12", "eq58", "eq101", "eq104", "eq105", "broadness", "focus", "decorrelation", "fourth", "full-rank",
-        "centred", "energy", "sampled",
+        "eq12", "eq58", "eq101", "eq104", "eq105", "broadness", "focus", "decorrelation", "fourth",
+        "full-rank", "centred", "energy", "sampled",
     ):  # fmt: skip
         assert f"ladder.{statement}" in named, statement
 
