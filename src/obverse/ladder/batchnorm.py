@@ -15,7 +15,9 @@ from torch import Tensor
 from ..errors import BadInput
 from .conditional import SUM_TOLERANCE
 
-CONSTANT = 64  # a column whose entries differ by less than so many roundings of the largest is constant
+# A column whose entries differ by less than so many roundings of the largest is constant: what is left of
+# sums that cancel to a thousandth, several of them, one over the other.
+CONSTANT = 2**16
 
 
 def normalize(raw: Tensor, p: Tensor, eps: float = 0.0) -> tuple[Tensor, Tensor]:

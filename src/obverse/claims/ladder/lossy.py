@@ -15,10 +15,10 @@ from torch import Tensor
 from ...errors import BadInput
 from ...ladder.compare import Sides, compare
 from ...ladder.gaps import broadness_gap
-from ...ladder.passes import propagate
+from ...ladder.passes import Pass, propagate
 from ...ladder.reformulation import reformulate
 from ...ladder.regions import tree, windows
-from ...ladder.student import random_student
+from ...ladder.student import Student, random_student
 from ...ladder.summaries import random_table
 from ...ladder.teacher import Teacher, enumerate_teacher, sample_teacher
 from ..claim import Claim, grid
@@ -28,7 +28,7 @@ from ..results import Setting
 from ..rules import Equal, HoldsIn
 from .draws import PAPER, chances, check_choice, check_counts, normal
 from .exact import GAP
-from .ladders import ROUNDING, TRIALS, apart, drawn_student
+from .ladders import DRAWS, ROUNDING, TRIALS, apart, drawn_student
 
 RULES = ("and", "or", "xor", "majority")
 MOST_BITS = 12  # a table of 2^12 inputs for each pair of events
@@ -162,14 +162,23 @@ def _teacher(setting: Setting, generator: torch.Generator) -> Teacher:
     return enumerate_teacher(graph, setting["rule"], p=_independent(setting["leaves"], generator))
 
 
+def _living(setting: Setting, generator: torch.Generator) -> tuple[Teacher, Student, Pass]:
+    """A ladder, and a student on it none of whose regions is dead: there would be nothing to compare."""
+    for _ in range(DRAWS):
+        teacher = _teacher(setting, generator)
+        student = drawn_student(teacher.model, setting, generator)
+        seen = propagate(teacher, student)
+        if all(bool(gate.any()) for gate in seen.gate.values()):
+            return teacher, student, seen
+    raise BadInput("students without a dead region", got=f"none in {DRAWS} draws", do="raise nodes")
+
+
 def measure_lossy(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of ΔW through the whole recursion, which is given the true gates."""
     check_lossy(setting)
     found = []
     for _ in range(setting["trials"]):
-        teacher = _teacher(setting, generator)
-        student = drawn_student(teacher.model, setting, generator)
-        seen = propagate(teacher, student)
+        teacher, student, seen = _living(setting, generator)
         gates = {name: teacher.mean(gate.to(torch.float64), name) for name, gate in seen.gate.items()}
         events = reformulate(teacher.model, student, gates=gates)
         found.append(
@@ -320,9 +329,8 @@ def measure_projected(setting: Setting, generator: torch.Generator) -> list[floa
     check_lossy(setting)
     found = []
     for _ in range(setting["trials"]):
-        teacher = _teacher(setting, generator)
-        student = drawn_student(teacher.model, setting, generator)
-        seen, events = propagate(teacher, student), reformulate(teacher.model, student)
+        teacher, student, seen = _living(setting, generator)
+        events = reformulate(teacher.model, student)
         hidden = [name for name in student.inner if name != teacher.graph.top]
         true = torch.cat([teacher.total(seen.gradient[name], name).flatten() for name in hidden])
         stated = torch.cat([events.gradient[name].flatten() for name in hidden])
