@@ -88,12 +88,14 @@ docs: $(VENV)/installed
 	$(BIN)/python experiments/make_inversion_page.py
 	$(BIN)/python experiments/make_cnn_tables.py
 	$(BIN)/python experiments/make_identity_page.py
+	$(BIN)/python experiments/make_ladder_page.py
 
 claims: $(VENV)/installed
 	$(BIN)/obverse claims run 'alm.*' --out runs/claims
 	$(BIN)/obverse claims run 'alm.sec4.*' --long --out runs/claims-trained
 	$(BIN)/obverse claims run 'identity.*' --out runs/claims-identity
-	@for each in claims claims-trained claims-identity; do \
+	$(BIN)/obverse claims run 'ladder.*' --out runs/claims-ladder
+	@for each in claims claims-trained claims-identity claims-ladder; do \
 	  mkdir -p experiments/results/$$each; \
 	  cp runs/$$each/claims.json runs/$$each/claims.html experiments/results/$$each; \
 	done

@@ -17,6 +17,7 @@ from obverse.claims.alm.evolution import critical_ratio, evolve
 RESULTS = Path(__file__).parent / "results" / "claims"
 LONG = Path(__file__).parent / "results" / "claims-trained"
 IDENTITY = Path(__file__).parent / "results" / "claims-identity"
+LADDER = Path(__file__).parent / "results" / "claims-ladder"
 
 
 def row(outcome: Outcome) -> list[str]:
@@ -61,7 +62,8 @@ def depths() -> str:
 def main() -> None:
     reversible = [outcome for folder in (RESULTS, LONG) for outcome in read_sweep(folder)]
     identity = list(read_sweep(IDENTITY))
-    outcomes = reversible + identity
+    ladder = list(read_sweep(LADDER))
+    outcomes = reversible + identity + ladder
     failed = [outcome for outcome in outcomes if outcome.verdict == "failed"]
     verdicts = Counter(outcome.verdict for outcome in outcomes)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
@@ -77,6 +79,12 @@ def main() -> None:
 More on these, with pictures: [identity](identity.md).
 
 {table(heads, list(map(row, identity)))}
+
+### A theoretical framework for deep locally connected ReLU network
+
+More on these, with pictures: [the ladder](ladder.md).
+
+{table(heads, list(map(row, ladder)))}
 
 ### How deep does it go?
 

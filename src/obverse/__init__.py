@@ -38,6 +38,6 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
-    if name in ("data", "nets", "shadow", "randomlike", "identity", "training", "claims", "report"):
+    if name in ("data", "nets", "shadow", "randomlike", "identity", "ladder", "training", "claims", "report"):
         return import_module(f"obverse.{name}")
     raise AttributeError(f"module 'obverse' has no attribute {name!r}")

@@ -18,6 +18,7 @@ from ..training.fit import Interrupted
 from .audit import audit
 from .claims import claims_app
 from .compare import compare
+from .ladder import ladder
 from .memorize import memorize
 from .report import report
 from .sample import sample
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (train, compare, sample, shadow, audit, memorize, report):
+for command in (train, compare, sample, shadow, audit, memorize, ladder, report):
     app.command()(command)
 app.add_typer(claims_app, name="claims")
 

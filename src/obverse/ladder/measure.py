@@ -6,6 +6,7 @@ Not for the command line, nor for training a net.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from statistics import median
 from time import perf_counter
 from typing import Any, Literal
@@ -233,15 +234,17 @@ def _levels(
 
 
 def _together(gaps: Sequence[Gaps], pick: Callable[[list[float]], float]) -> Gaps:
-    focus = [one.focus for one in gaps if one.focus is not None]
-    names = ("broadness", "forward", "backward", "weight", "recursive", "fourth")
-    others = {name: pick([getattr(one, name) for one in gaps]) for name in names}
-    return Gaps(focus=pick(focus) if focus else None, **others)
+    picked: dict[str, float | None] = {}
+    for field in fields(Gaps):
+        known = [value for one in gaps if (value := getattr(one, field.name)) is not None]
+        picked[field.name] = pick(known) if known else None
+    return Gaps(**picked)  # type: ignore[arg-type]  # only what may be None is None everywhere
 
 
 def _gaps(one: EdgeComparison) -> Gaps:
     return Gaps(
         one.focus,
+        one.focus_chance,
         one.broadness,
         one.forward.gap.relative,
         one.backward.gap.relative,

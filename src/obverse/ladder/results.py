@@ -58,6 +58,7 @@ class Gaps(Record):
     """How far both sides are apart, as a share of the larger one; `focus` and `broadness` as distances."""
 
     focus: float | None  # None where contents are continuous
+    focus_chance: float | None  # what as many drawn inputs show where focus holds; None: every input
     broadness: float
     forward: float
     backward: float

@@ -1,4 +1,4 @@
-"""One self-contained HTML page from a run, a comparison, an audit, claims, a survey of shadows or a memory.
+"""One self-contained HTML page from a run, a comparison, an audit, claims, shadows, a memory or a ladder.
 
 Not for computing results.
 
@@ -19,6 +19,7 @@ from ..data import Dataset, load
 from ..errors import BadInput, ObverseError
 from ..files import write_text
 from ..identity.recall import NAME as RECALL
+from ..ladder.results import NAME as LADDER
 from ..randomlike.reading import NAME as AUDIT
 from ..randomlike.reading import read_audit
 from ..shadow.surveyed import NAME as SURVEY
@@ -29,6 +30,7 @@ from .audit_page import render_audit
 from .claims_page import render_sweep
 from .figures import figures
 from .images import COLUMNS, SCALING, ZERO, check_images, choose_run, shadow_pictures, triple_png
+from .ladder_page import ladder_page
 from .memorize_page import PAGE, recall_page
 from .results import Results, is_results, read_results
 from .shadow_page import page_of
@@ -55,17 +57,21 @@ class Gallery:
 
 def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -> Path:
     """Write the page of a run or comparison directory, `report.html` in it, of an audit, `audit.html`, of
-    a sweep of claims, `claims.html`, of a survey of shadows, `shadow.html`, or of a memorized data set,
-    `memorize.html`.
+    a sweep of claims, `claims.html`, of a survey of shadows, `shadow.html`, of a memorized data set,
+    `memorize.html`, or of a ladder, `ladder.html`.
 
     An audit is its audit.json, or a directory that holds one and no run; an against.json beside it is the
     audit that it is compared with. A sweep is its claims.json, or a directory that holds one and neither; a
     survey is its shadow.json, or a directory that holds one and none of these; a memorized data set is its
-    memorize.json, or a directory that holds nothing else that has a page.
+    memorize.json and a ladder its ladder.json, or a directory that holds nothing else that has a page.
     `out` is another place. `data` saves loading the data set for the pictures of a run again; where it
     cannot be loaded, the page says so.
     """
     path = Path(path)
+    if _is_ladder(path):
+        target = _target(out, (path if path.is_dir() else path.parent) / "ladder.html")
+        write_text(target, ladder_page(path))
+        return target
     if _is_recall(path):
         target = _target(out, (path if path.is_dir() else path.parent) / PAGE)
         write_text(target, recall_page(path))
@@ -111,6 +117,13 @@ def _is_recall(path: Path) -> bool:
         return path.name == RECALL
     others = any((path / name).is_file() for name in (CLAIMS, AUDIT, SURVEY)) or is_results(path)
     return (path / RECALL).is_file() and not others
+
+
+def _is_ladder(path: Path) -> bool:
+    if path.is_file():
+        return path.name == LADDER
+    others = any((path / name).is_file() for name in (CLAIMS, AUDIT, SURVEY, RECALL)) or is_results(path)
+    return (path / LADDER).is_file() and not others
 
 
 def _target(out: Path | None, usual: Path) -> Path:
