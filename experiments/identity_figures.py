@@ -6,33 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from drawing import GREY, new_figure, save, tidy
+
 from obverse.identity.walk import Walk
 from obverse.report.palette import LIGHT, MARKERS
-
-GREY = "#6b7178"
-
-
-def _figure(width: float, height: float) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _save(figure: Any, place: Path) -> None:
-    place.parent.mkdir(exist_ok=True)
-    figure.savefig(place, dpi=110, metadata={"Software": None})
-
-
-def _tidy(axes: Any, title: str, x: str, y: str) -> None:
-    axes.set_title(title, fontsize=10, loc="left")
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def draw_factors(found: dict[str, Any], place: Path) -> None:
     """Singular values of I + A_1 by number of layers, and ‖A_i‖ beside its bounds."""
-    figure = _figure(10, 3.6)
+    figure = new_figure(10, 3.6)
     left, right = figure.subplots(1, 2)
     rows = found["random"]["rows"]
     for row in rows:
@@ -41,7 +23,7 @@ def draw_factors(found: dict[str, Any], place: Path) -> None:
         )
     left.axhline(1, color=GREY, linewidth=0.8, linestyle="--")
     left.set_xscale("log", base=2)
-    _tidy(left, "a random matrix, d = 32", "layers l", "singular values of I + A_i")
+    tidy(left, "a random matrix, d = 32", "layers l", "singular values of I + A_i")
     layers = [row["layers"] for row in rows]
     for index, (name, label) in enumerate((("random", "random"), ("half turn", "half a turn, R = −I"))):
         values = [row["norm"] for row in found[name]["rows"]]
@@ -56,16 +38,16 @@ def draw_factors(found: dict[str, Any], place: Path) -> None:
     right.plot(layers, printed, color=GREY, linestyle=":", label="printed (4π + 3γ)/l, random")
     right.set_xscale("log", base=2)
     right.set_yscale("log")
-    _tidy(right, "the largest step", "layers l", "‖A_i‖")
+    tidy(right, "the largest step", "layers l", "‖A_i‖")
     right.legend(frameon=False, fontsize=8)
-    _save(figure, place)
+    save(figure, place)
 
 
 def draw_block(walked: Walk, place: Path, stages: Sequence[int] | None = None) -> None:
     """Points before and after some blocks; the half-planes where the units of the last one answer."""
     last = len(walked.moved)
     chosen = (0, 1, max(2, last // 2), last) if stages is None else stages
-    figure = _figure(12, 3.3)
+    figure = new_figure(12, 3.3)
     everything = [point for stage in walked.positions for point in stage]
     side = 1.15 * max(max(abs(a), abs(b)) for a, b in everything)
     for axes, stage in zip(figure.subplots(1, len(chosen)), chosen, strict=True):
@@ -87,7 +69,7 @@ def draw_block(walked: Walk, place: Path, stages: Sequence[int] | None = None) -
                 )
             kind = {"facecolors": colour if one in done else "white", "edgecolors": colour}
             axes.scatter(*now, s=36, zorder=3, marker=MARKERS[index], **kind)
-    _save(figure, place)
+    save(figure, place)
 
 
 def _shade(axes: Any, units: Sequence[tuple[float, float, float]], side: float) -> None:
@@ -105,7 +87,7 @@ def draw_sizes(sizes: dict[str, Any], place: Path) -> None:
     """Parameters ÷ n ln n, room for thresholds and steepness against the number of points, by width."""
     from math import log
 
-    figure = _figure(11, 3.4)
+    figure = new_figure(11, 3.4)
     one, two, three = figure.subplots(1, 3)
     groups: dict[str, list[dict[str, Any]]] = {"chosen": []}
     for found in sizes.values():
@@ -125,16 +107,16 @@ def draw_sizes(sizes: dict[str, Any], place: Path) -> None:
         axes.set_xscale("log")
     one.axhline(3, color=GREY, linestyle="--", linewidth=0.8)
     one.set_ylim(0, 4.2)
-    _tidy(one, "how small", "points n", "parameters ÷ n ln n")
-    _tidy(two, "how tight", "points n", "room for the hardest threshold ÷ ‖z‖²")
-    _tidy(three, "how steep", "points n", "‖Jacobian‖ at training points, median")
+    tidy(one, "how small", "points n", "parameters ÷ n ln n")
+    tidy(two, "how tight", "points n", "room for the hardest threshold ÷ ‖z‖²")
+    tidy(three, "how steep", "points n", "‖Jacobian‖ at training points, median")
     one.legend(frameon=False, fontsize=8, ncols=2)
-    _save(figure, place)
+    save(figure, place)
 
 
 def draw_landscape(found: dict[str, Any], place: Path) -> None:
     """Descent and gradients from near-zero weights, and critical points from many starts, for both nets."""
-    figure = _figure(10, 7)
+    figure = new_figure(10, 7)
     (first, second), (third, fourth) = figure.subplots(2, 2)
     depths = sorted({run["layers"] for run in found["descent"]})
     shades = {depth: 0.35 + 0.65 * index / (len(depths) - 1) for index, depth in enumerate(depths)}
@@ -149,7 +131,7 @@ def draw_landscape(found: dict[str, Any], place: Path) -> None:
             label=f"{run['net']}, {run['layers']} layers" if ends else None,
         )
     first.set(xscale="log", yscale="log", ylim=(1e-12, None))
-    _tidy(first, "loss along training from near-zero weights", "step + 1", "f − f_opt")
+    tidy(first, "loss along training from near-zero weights", "step + 1", "f − f_opt")
     first.legend(frameon=False, fontsize=8, loc="lower left")
     for index, run in enumerate(found["gradients"]):
         colour = LIGHT[0] if run["net"] == "residual" else LIGHT[1]
@@ -160,7 +142,7 @@ def draw_landscape(found: dict[str, Any], place: Path) -> None:
         label = f"{run['net']}, weights N(0, {run['spread']:g}/d)"
         second.scatter(run["layers"], run["measured"], color=colour, marker=MARKERS[index], s=22, label=label)
     second.set_yscale("log")
-    _tidy(
+    tidy(
         second,
         "gradient at such a start (lines: exact expectation)",
         "layers l",
@@ -184,14 +166,14 @@ def draw_landscape(found: dict[str, Any], place: Path) -> None:
                 )
         axes.axvline(1, color=GREY, linestyle="--", linewidth=0.8)
         axes.set(yscale="log", xlim=(0, 4))
-        _tidy(axes, f"critical points of the {net} net", "‖A‖, the largest layer", "f − f_opt (1e−34: zero)")
+        tidy(axes, f"critical points of the {net} net", "‖A‖, the largest layer", "f − f_opt (1e−34: zero)")
         axes.legend(frameon=False, fontsize=8, loc="center right")
-    _save(figure, place)
+    save(figure, place)
 
 
 def draw_allconv(found: dict[str, Any], place: Path) -> None:
     """Test error by epoch: the mean over seeds, and each seed faintly."""
-    figure = _figure(7, 3.8)
+    figure = new_figure(7, 3.8)
     axes = figure.subplots()
     for index, one in enumerate(found["variants"]):
         runs = [[100 * error for error in run["test_errors"]] for run in one["runs"] if not run["diverged"]]
@@ -204,6 +186,6 @@ def draw_allconv(found: dict[str, Any], place: Path) -> None:
         how = {"color": LIGHT[index], "marker": MARKERS[index], "markersize": 5}
         axes.plot(epochs, means, label=f"{one['variant']}, rate {one['rate']:g}", **how)
     axes.set_ylim(0, 95)
-    _tidy(axes, "CIFAR-10, the small all-convolutional net", "epoch", "test error %")
+    tidy(axes, "CIFAR-10, the small all-convolutional net", "epoch", "test error %")
     axes.legend(frameon=False, fontsize=8, loc="lower left")
-    _save(figure, place)
+    save(figure, place)

@@ -7,30 +7,12 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
+from drawing import GREY, new_figure, save, tidy
 from ladder_results import error, mean
 
 from obverse.report.palette import LIGHT, MARKERS
 
-GREY = "#6b7178"
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
-
-
-def _figure(width: float, height: float) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _save(figure: Any, place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(place, dpi=110, metadata={"Software": None})
-
-
-def _tidy(axes: Any, title: str, x: str, y: str) -> None:
-    axes.set_title(title, fontsize=10, loc="left")
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _line(axes: Any, index: int, x: Sequence[float], y: Sequence[dict[str, float]], label: str) -> None:
@@ -49,7 +31,7 @@ def _line(axes: Any, index: int, x: Sequence[float], y: Sequence[dict[str, float
 
 def draw_dynamics(entries: dict[str, Any], place: Path) -> None:
     """How far the two descents are apart, and what the student of events is worth, by bits lost."""
-    figure = _figure(11, 3.6)
+    figure = new_figure(11, 3.6)
     first, second, third = figure.subplots(1, 3)
     graded = [entry for name, entry in entries.items() if name.startswith("graded/")]
     bits = [entry["lost_bits"]["mean"] for entry in graded]
@@ -68,7 +50,7 @@ def draw_dynamics(entries: dict[str, Any], place: Path) -> None:
         label="after one step",
     )
     first.set_ylim(0, 2)
-    _tidy(first, "the two descents drift apart", "bits lost, mean over regions", "‖difference‖ ÷ way gone")
+    tidy(first, "the two descents drift apart", "bits lost, mean over regions", "‖difference‖ ÷ way gone")
     first.legend(frameon=False, fontsize=8, loc="upper left")
     first.annotate(
         f"nothing lost: every parameter\nwithin {max(exact):.0e}",
@@ -86,7 +68,7 @@ def draw_dynamics(entries: dict[str, Any], place: Path) -> None:
     ):
         _line(second, index, bits, [entry[key] for entry in graded], label)
     second.set_yscale("log")
-    _tidy(second, "the loss after 1,000 steps", "bits lost, mean over regions", "loss")
+    tidy(second, "the loss after 1,000 steps", "bits lost, mean over regions", "loss")
     second.legend(frameon=False, fontsize=8, loc="lower left")
     names = [name.removeprefix("named/") for name in entries if name.startswith("named/")]
     width = 0.26
@@ -107,16 +89,16 @@ def draw_dynamics(entries: dict[str, Any], place: Path) -> None:
             label=label,
         )
     third.set_xticks(range(len(names)), [name.upper() if name != "majority" else name for name in names])
-    _tidy(third, "teachers that sum up", "", "loss after 1,000 steps")
+    tidy(third, "teachers that sum up", "", "loss after 1,000 steps")
     third.set_ylim(0, 1.5)
     third.legend(frameon=False, fontsize=8, loc="upper left")
-    _save(figure, place)
+    save(figure, place)
 
 
 def draw_selectivity(found: dict[str, Any], norm: str, place: Path) -> None:
     """Share that events explain along training: by teacher, by level, of gradients and of activations."""
     kinds = [name.split("/")[0] for name in found["entries"] if name.endswith(f"/{norm}")]
-    figure = _figure(3.1 * len(kinds), 5.4)
+    figure = new_figure(3.1 * len(kinds), 5.4)
     grid = figure.subplots(2, len(kinds), sharex=True, squeeze=False)
     steps = found["settings"]["at"]
     for column, kind in enumerate(kinds):
@@ -137,16 +119,14 @@ def draw_selectivity(found: dict[str, Any], norm: str, place: Path) -> None:
                     )
             axes.set_xscale("log")
             axes.set_ylim(0, None)
-            _tidy(
-                axes, f"{kind}: {title}", "step + 1" if row else "", "share explained" if not column else ""
-            )
+            tidy(axes, f"{kind}: {title}", "step + 1" if row else "", "share explained" if not column else "")
     last = grid[0][-1]
     last.plot([], [], color=GREY, linestyle="--", linewidth=1, label="the same, trained on shuffled labels")
     last.plot([], [], color=GREY, linestyle=":", linewidth=1, label="events shuffled among contents")
     figure.legend(
         *last.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=9
     )
-    _save(figure, place)
+    save(figure, place)
 
 
 def draw_overfitting(found: dict[str, Any], place: Path) -> None:
@@ -154,29 +134,29 @@ def draw_overfitting(found: dict[str, Any], place: Path) -> None:
     entries, last = found["entries"], str(found["settings"]["steps"])
     rows = [entry for name, entry in entries.items() if name.startswith("samples/") and entry["samples"]]
     samples = [row["samples"] for row in rows]
-    figure = _figure(11, 3.6)
+    figure = new_figure(11, 3.6)
     first, second, third = figure.subplots(1, 3)
     _line(first, 0, samples, [row["gradient_true"] for row in rows], "first gradient, true side")
     _line(first, 1, samples, [row["gradient_spurious"] for row in rows], "first gradient, spurious side")
     _line(first, 2, samples, [row["epsilon"] for row in rows], "ε")
     first.plot(samples, [0.5 / sqrt(n) for n in samples], color=GREY, linestyle="--", label="1/(2√n)")
     first.set(xscale="log", yscale="log")
-    _tidy(first, "what a sample pretends", "samples n", "root mean square")
+    tidy(first, "what a sample pretends", "samples n", "root mean square")
     curves = [row["curve"][last] for row in rows]
     _line(second, 0, samples, [curve["train"] for curve in curves], "training")
     _line(second, 1, samples, [curve["test"] for curve in curves], "all inputs")
     _line(second, 2, samples, [curve["spurious"] for curve in curves], "by spurious events")
     second.set(xscale="log", yscale="log", ylim=(1e-5, None))
-    _tidy(second, f"the loss after {int(last):,} steps", "samples n", "loss")
+    tidy(second, f"the loss after {int(last):,} steps", "samples n", "loss")
     steps = [step for step in found["settings"]["at"] if step]
     for index, n in enumerate((8, 32, 128, 512, 2048)):
         curve = entries[f"samples/{n}"]["curve"]
         _line(third, index, steps, [curve[str(step)]["spurious"] for step in steps], f"n = {n:,}")
     third.set(xscale="log", yscale="log", ylim=(2e-6, None))
-    _tidy(third, "the spurious part along training", "step", "loss by spurious events")
+    tidy(third, "the spurious part along training", "step", "loss by spurious events")
     for axes in (first, second, third):
         axes.legend(frameon=False, fontsize=8)
-    _save(figure, place)
+    save(figure, place)
 
 
 def draw_sgd(found: dict[str, Any], place: Path) -> None:
@@ -187,12 +167,12 @@ def draw_sgd(found: dict[str, Any], place: Path) -> None:
         (entry for name, entry in entries.items() if name.startswith("batch/")), key=lambda one: one["batch"]
     )
     sizes = [run["batch"] for run in runs]
-    figure = _figure(11, 3.6)
+    figure = new_figure(11, 3.6)
     first, second, third = figure.subplots(1, 3)
     for index, (key, label) in enumerate((("start", "at the start"), ("trained", "half-way trained"))):
         _line(first, index, [gap["batch"] for gap in gaps], [gap[key] for gap in gaps], label)
     _batches(first, [gap["batch"] for gap in gaps])
-    _tidy(first, "events that sum up: steps by P̃ of the batch", "batch size", "off by, ÷ the step of SGD")
+    tidy(first, "events that sum up: steps by P̃ of the batch", "batch size", "off by, ÷ the step of SGD")
     settings = found["settings"]
     matched = {
         "steps": f"after {settings['steps']:,} steps",
@@ -211,11 +191,11 @@ def draw_sgd(found: dict[str, Any], place: Path) -> None:
                 label,
             )
             _batches(axes, sizes)
-    _tidy(second, "flatness", "batch size", "trace of the Hessian")
-    _tidy(third, "generalization", "batch size", "loss on all inputs")
+    tidy(second, "flatness", "batch size", "trace of the Hessian")
+    tidy(third, "generalization", "batch size", "loss on all inputs")
     for axes in (first, second):
         axes.legend(frameon=False, fontsize=8)
-    _save(figure, place)
+    save(figure, place)
 
 
 def _batches(axes: Any, sizes: Sequence[int]) -> None:
@@ -227,7 +207,7 @@ def _batches(axes: Any, sizes: Sequence[int]) -> None:
 def draw_real(found: dict[str, Any], place: Path) -> None:
     """How much of ΔW events explain, by level and number of events: before training and at the end."""
     nets = {"digits-unshared": "digits", "mnist-unshared": "MNIST"}
-    figure = _figure(11, 5.4)
+    figure = new_figure(11, 5.4)
     grid = figure.subplots(2, 3, sharex=True, squeeze=False)
     for row, (net, title) in enumerate(nets.items()):
         own = [one for one in found["explained"] if one["net"] == net and one["images"] == "clustered"]
@@ -248,11 +228,11 @@ def draw_real(found: dict[str, Any], place: Path) -> None:
             axes.set_xscale("log", base=2)
             axes.set_xticks([2, 4, 8, 16, 32], ["2", "4", "8", "16", "32"])
             axes.set_ylim(-1, 1.05)  # where events mislead by more, they do
-            _tidy(
+            tidy(
                 axes,
                 f"{title}: {level}",
                 "events a region" if row else "",
                 "" if at else "share of ΔW explained",
             )
     grid[0][0].legend(frameon=False, fontsize=8, loc="lower right")
-    _save(figure, place)
+    save(figure, place)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
+from .checks import random_source
 from .regions import RegionGraph
 from .teacher import Teacher
 
@@ -105,6 +106,7 @@ def shuffled(teacher: Teacher, generator: torch.Generator) -> Teacher:
     Regions that see the same pixels keep the same events. What is left of an agreement is due to the number
     of events, not to what they say.
     """
+    random_source(generator)
     graph, dealt = teacher.graph, {}
     known: dict[tuple[int, ...], Tensor] = {}
     for name in graph.order[:-1]:

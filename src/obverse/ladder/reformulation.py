@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
-from .batchnorm import normalize, normalize_back
+from .batchnorm import affine_gradients, normalize, normalize_back
 from .losses import losses, pull
 from .model import EventModel
 from .passes import check_fit, check_matrices, one_node_each
@@ -105,12 +105,12 @@ def reformulate(
                 sent = gradient[parent] @ student.weights[parent, name].T
                 down = down + model.conditionals[parent, name].transposed(sent)
         if norm == "after":
-            scales[name], shifts[name] = (standard[name][0] * down).sum(0), down.sum(0)
+            scales[name], shifts[name] = affine_gradients(down, standard[name][0])
             down = student.scales[name] * normalize_back(down, *standard[name], prior)
         arriving[name] = down
         down = gate[name] * down
         if norm == "before":
-            scales[name], shifts[name] = (standard[name][0] * down).sum(0), down.sum(0)
+            scales[name], shifts[name] = affine_gradients(down, standard[name][0])
             down = student.scales[name] * normalize_back(down, *standard[name], prior)
         gradient[name] = down
     step = Step(

@@ -14,12 +14,14 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
+from .checks import random_source, whole
 from .passes import Pass
 from .teacher import Teacher
 
 ROUNDING = 1e-24  # a variance below this share of E[v²] is rounding, which is 1e-32 for a term in float64
 
-Side = Literal["gradient", "active"]
+MOST_DRAWS = 2**20
+Side = Literal["gradient", "active"]  # the gradient is that at the linear map, behind gate and batch norm
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,8 @@ def chance(
 
     As many contents for each event as before; `event` is −1, and `sign` is a share.
     """
-    if not isinstance(draws, int) or isinstance(draws, bool) or draws < 1:
-        raise BadInput("at least one draw", got=repr(draws), do="check draws")
+    whole(draws, "a number of draws", 1, MOST_DRAWS)
+    random_source(generator)
     found = _by_content(values, p, contents, events)
     explained, correlation, sign = (torch.zeros_like(found.square) for _ in range(3))
     for _ in range(draws):

@@ -1,0 +1,26 @@
+"""How every figure of the docs begins and ends. Not for what is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+GREY = "#6b7178"
+
+
+def new_figure(width: float, height: float) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save(figure: Any, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(place, dpi=110, metadata={"Software": None})
+
+
+def tidy(axes: Any, title: str, x: str, y: str) -> None:
+    axes.set_title(title, fontsize=10, loc="left")
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.spines[["top", "right"]].set_visible(False)
