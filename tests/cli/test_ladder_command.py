@@ -81,7 +81,10 @@ def test_a_net_says_what_its_levels_do(obverse, real, tmp_path):
     assert (done.code, done.err) == (0, "")
     found = read_ladder(tmp_path / "out")
     assert done.out.splitlines()[0] == verdict(found)
-    assert re.match(r"With 3 events a region, events explain .* above the pixels, .* at the top; ", done.out)
+    assert re.match(
+        r"With 3 events a region, edge by edge from true averages, events .* above the pixels.* at the top",
+        done.out,
+    )
     assert "Events dealt to the images at random, the control, explain" in done.out
     assert re.search(r"^1, above the pixels .*\(", done.out, re.MULTILINE), "the control in brackets"
 
@@ -147,6 +150,30 @@ def test_batch_norm_and_nodes_reach_the_student(obverse, norm):
     assert {region["nodes"] for region in found["regions"] if region["level"] == 1} == {5}
     plain = json_of(obverse("ladder", *TREE[:-1], "5", "--json"))
     assert found["loss"] != plain["loss"]
+
+
+def test_activation_and_loss_reach_the_student(obverse):
+    usual, linear, softmax = (
+        json_of(obverse("ladder", *TREE, "--summary", "xor", *more, "--json"))
+        for more in ((), ("--activation", "linear"), ("--loss", "softmax"))
+    )
+    assert len({one["loss"] for one in (usual, linear, softmax)}) == 3
+    assert max(one["decorrelation"] for one in usual["levels"]) > 0.1
+    # without gates nothing can go along with them; float64, sums of 16 terms
+    assert max(one["decorrelation"] for one in linear["levels"]) < 1e-12
+    assert linear["settings"]["activation"] == "linear"
+    assert linear["subject"] == "a tree of 4 with summary xor"
+
+
+def test_the_legend_says_what_rows_are_and_names_no_brackets_that_are_not_there(obverse, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    plain = obverse("ladder", *TREE, "--summary", "majority").out
+    assert "gaps are medians over its edges (sentences give the largest)" in plain
+    assert "brackets" not in plain
+    drawn = obverse("ladder", *TREE, "--summary", "majority", "--sample", "50").out
+    assert "in brackets: by chance" in drawn
+    assert "events dealt at random" not in drawn
+    assert re.match(r"Not exact: .* off by up to \S+ ± \S+ of its size .* up to \S+ ± \S+ through ", drawn)
 
 
 def test_a_top_of_many_events_is_dealt_to_two_classes(obverse):
@@ -268,7 +295,9 @@ WRONG = [
     (["--graph", "windows", "--stride", "3"], "a stride between 1 and 2; got 3"),
     (["--summary", "most"], "--summary out of full, and, or, xor, majority; got 'most'"),
     (["--values", "0"], "--values ≥ 1; got 0"),
-    (["--summary", "and", "--values", "3"], "two events in each child of '1.0' for 'and'"),
+    (["--summary", "and", "--values", "3"], "two values for --summary and; got --values 3"),
+    (["--activation", "tanh"], "--activation out of relu, linear; got 'tanh'"),
+    (["--loss", "fixed"], "--loss out of square, softmax; got 'fixed'"),
     (["--leaves", "40"], "at most 16,777,216 inputs without --sample; got 2 values at 40 positions"),
     (["--sample", "0"], "inputs to draw between 1 and 16,777,216; got 0"),
     (["--steps", "-1"], "--steps ≥ 0; got -1"),
@@ -281,14 +310,15 @@ WRONG = [
     (["--seed", "-1"], "--seed from 0 to"),
     (["--events", "3"], "--events with --data"),
     (["--data-root", "x"], "--data-root with --data"),
-    (["--shared"], "--shared with --data"),
+    (["--shared"], "--shared with --data only, as it is for a real net; got --shared without --data"),
     (["--out", "/proc/obverse-x"], "expected to write /proc/obverse-x"),
     (["--data", "minst"], "got 'minst'"),
     (["--data", "{d}", "--leaves", "4"], "--leaves without --data"),
     (["--data", "{d}", "--windows", "3/3"], "cover all 8 × 8 pixels and no more"),
     (["--data", "{d}", "--windows", "a/b"], "--windows as SIZE/STRIDE, e.g. 4/4,3/2; got 'a/b'"),
     (["--data", "{d}", "--windows", "2/4"], "a stride from 1 to it"),
-    (["--data", "{d}", "--nodes", "3"], "windows and a number of nodes for each"),
+    (["--data", "{d}", "--nodes", "3"], "--nodes with a number for each level of windows: 2; got 3"),
+    (["--data", "{d}", "--activation", "linear"], "--activation without --data"),
     (["--data", "{d}", "--events", "0"], "--events ≥ 1; got 0"),
     (["--data", "{d}", "--events", "91"], "at most 90 events, as there are images; got 91"),
     (["--data", "{d}", "--sweep", "a"], "--sweep as whole numbers"),

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from obverse import BadInput
-from obverse.ladder.compare import compare
+from obverse.ladder.compare import compare, standard_error
 from obverse.ladder.dynamics import race
 from obverse.ladder.measure import chosen_edges, measure_teacher
 from obverse.ladder.regions import grid, tree, windows
@@ -101,6 +101,43 @@ def test_drawn_inputs_are_said_to_be():
     student = random_student(teacher.model, 2, generator=torch.Generator().manual_seed(0))
     found = measure_teacher(teacher, student)
     assert (found.sampled, found.inputs) == (True, 50)
+    # the same jackknife, asked for each number alone
+    assert found.worst_error == standard_error(teacher, student, lambda one: one.worst)
+    assert found.worst_recursive_error == pytest.approx(
+        standard_error(teacher, student, lambda one: one.worst_recursive), rel=1e-9
+    )  # float64: the same squares in another order
+    assert found.worst_error > 0
+
+
+def test_standard_errors_are_left_out_where_they_say_nothing(monkeypatch):
+    def errors(summary: str, count: int | None) -> tuple[float | None, float | None]:
+        if count is None:
+            teacher = enumerate_teacher(tree(4), summary)
+        else:
+            drawn = torch.Generator().manual_seed(0)
+            teacher = sample_teacher(tree(4), summary, count=count, generator=drawn)
+        student = random_student(teacher.model, 2, generator=torch.Generator().manual_seed(0))
+        found = measure_teacher(teacher, student)
+        return found.worst_error, found.worst_recursive_error
+
+    assert errors("majority", None) == (None, None), "every input"
+    assert errors("full", 50) == (None, None), "exact"
+    assert errors("majority", 19) == (None, None), "fewer inputs than groups"
+    assert None not in errors("majority", 20)
+    monkeypatch.setattr("obverse.ladder.measure.MOST_WORK", 6 * 50 - 1)
+    assert errors("majority", 50) == (None, None), "too much work"
+
+
+def test_the_progress_of_drawn_inputs_counts_the_groups():
+    teacher = sample_teacher(tree(4), "xor", count=50, generator=torch.Generator().manual_seed(0))
+    student = random_student(teacher.model, 2, generator=torch.Generator().manual_seed(0))
+    told: list[tuple[int, int, str]] = []
+    measure_teacher(teacher, student, steps=3, on_progress=lambda *words: told.append(words))
+    assert {total for _, total, _ in told} == {24}
+    assert told[1] == (2, 24, "standard errors")
+    assert told[20] == (21, 24, "standard errors")
+    assert told[-1] == (24, 24, "training")
+    assert [done for done, *_ in told] == sorted(done for done, *_ in told)
 
 
 # The matrices
@@ -150,6 +187,16 @@ def test_edges_between_regions_of_the_same_positions_are_not_chosen():
     assert chosen_edges(alone) == [("1.0.0", "0.0.0"), ("2.0.0", "1.0.0")], "there is no other"
 
 
+def test_the_middle_of_an_image_is_that_of_its_rows_and_columns():
+    graph = grid(9, 9, 3, 3)
+    chosen = [child for parent, child in chosen_edges(graph, 9) if graph.level[parent] == 1]
+    assert chosen[0] == "0.4.4"
+    assert set(chosen[1:5]) == {"0.3.4", "0.5.4", "0.4.3", "0.4.5"}
+    in_a_row = [child for parent, child in chosen_edges(graph) if graph.level[parent] == 1]
+    assert set(in_a_row[1:3]) == {"0.4.3", "0.4.5"}
+    assert set(in_a_row[3:5]) == {"0.4.2", "0.4.6"}, "one row: its neighbours come first"
+
+
 def test_many_edges_are_cut_and_counted(monkeypatch):
     monkeypatch.setattr("obverse.ladder.measure.MOST_EDGES", 4)
     found = ladder()
@@ -187,6 +234,8 @@ WRONG = [
     ("seconds", -1, "a time that can be read"),
     ("loss", 1e308, "finite losses"),
     ("inputs", 0, "at least one input"),
+    ("worst_error", -1.0, "standard errors"),
+    ("worst_recursive_error", 1e301, "standard errors"),
     ("accuracy", 1.5, "an accuracy from 0 to 1"),
     ("levels", [], "from 1 to 200 levels"),
     ("edges", [], "edges and regions"),

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from obverse import BadInput
-from obverse.ladder.agreement import Share, agreements, share
+from obverse.ladder.agreement import LITTLE, Share, agreements, share
 from obverse.ladder.cluster import event_teacher, find_centres, k_means, nearest, shown, shuffled
 from obverse.ladder.compare import Comparison, compare, compare_pass
 from obverse.ladder.measure import measure_net
@@ -207,7 +207,7 @@ def test_a_dark_corner_has_one_event_and_is_no_trouble():
     edges, levels = agreements(found, teacher.model)
     assert edges["1.0.0", "0.0.0"].weight.explained is None, "pixels that are 0 get no step"
     assert edges["2.0.0", "1.0.0"].forward.explained is None
-    assert all(one.weight.explained is not None for one in levels.values())
+    assert all(one.weight.whole > 0 for one in levels.values())
 
 
 def test_centres_are_repeatable_and_those_of_the_same_pixels_the_same():
@@ -283,7 +283,7 @@ def test_centres_of_another_graph_are_refused():
 def by_hand(
     teacher: Teacher, seen: Pass, lowest: dict[str, Tensor], parent: str, child: str
 ) -> dict[str, tuple]:
-    """(off, whole) of every message over an edge, image by image and event by event."""
+    """(off, whole, own) of every message over an edge, image by image and event by event."""
     f = (lowest[child] if child in lowest else seen.active[child]).numpy()
     g = seen.gradient[parent].numpy() * len(f)  # without p = 1/N
     above, below = teacher.events[parent].numpy(), teacher.events[child].numpy()
@@ -294,19 +294,22 @@ def by_hand(
     }
     mean_f = {z: f[own].mean(0) for z, own in rows["b"].items()}
     mean_g = {z: g[own].mean(0) for z, own in rows["a"].items()}
-    forward, backward = [0.0, 0.0], [0.0, 0.0]
+    forward, backward = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
     step = np.zeros((f.shape[1], g.shape[1]))
     for z, own in rows["a"].items():
         message = np.mean([mean_f[below[i]] for i in own], axis=0)
         forward[0] += len(own) / n * np.sum((f[own].mean(0) - message) ** 2)
         forward[1] += len(own) / n * np.sum((f[own].mean(0) - f.mean(0)) ** 2)
+        forward[2] += len(own) / n * np.sum(f[own].mean(0) ** 2)
         step += len(own) / n * np.outer(message, mean_g[z])
     for own in rows["b"].values():
         message = np.mean([mean_g[above[i]] for i in own], axis=0)
         backward[0] += len(own) / n * np.sum((g[own].mean(0) - message) ** 2)
         backward[1] += len(own) / n * np.sum((g[own].mean(0) - g.mean(0)) ** 2)
+        backward[2] += len(own) / n * np.sum(g[own].mean(0) ** 2)
     true = sum(np.outer(f[i], g[i]) for i in range(n)) / n
-    weight = np.sum((true - step) ** 2), np.sum((true - np.outer(f.mean(0), g.mean(0))) ** 2)
+    nothing = np.outer(f.mean(0), g.mean(0))
+    weight = np.sum((true - step) ** 2), np.sum((true - nothing) ** 2), np.sum(true**2)
     return {"forward": tuple(forward), "backward": tuple(backward), "weight": weight}
 
 
@@ -318,19 +321,21 @@ def test_shares_are_what_loops_over_images_give(plan):
     edges, levels = agreements(found, teacher.model)
     sums: dict[tuple[int, str], list[float]] = {}
     for (parent, child), one in edges.items():
-        for message, (off, whole) in by_hand(teacher, seen, lowest, parent, child).items():
+        for message, (off, whole, square) in by_hand(teacher, seen, lowest, parent, child).items():
             own = getattr(one, message)
+            assert own.own == pytest.approx(square, rel=1e-9, abs=SUMMED * own.size)
             assert own.off == pytest.approx(off, rel=1e-9, abs=SUMMED * own.size)
             assert own.whole == pytest.approx(whole, rel=1e-9, abs=SUMMED * own.size)
-            if whole == 0:  # a window whose ReLUs are all closed
+            if whole <= LITTLE * square:  # or 0: a window whose ReLUs are all closed
                 assert own.explained is None
             else:
                 assert own.explained == pytest.approx(1 - off / whole, abs=1e-9)
-            total = sums.setdefault((teacher.graph.level[parent], message), [0.0, 0.0])
-            total[0] += off
-            total[1] += whole
-    for (level, message), (off, whole) in sums.items():
-        assert getattr(levels[level], message).explained == pytest.approx(1 - off / whole, abs=1e-9)
+            total = sums.setdefault((teacher.graph.level[parent], message), [0.0, 0.0, 0.0])
+            for at, part in enumerate((off, whole, square)):
+                total[at] += part
+    for (level, message), (off, whole, square) in sums.items():
+        told = None if whole <= LITTLE * square else pytest.approx(1 - off / whole, abs=1e-9)
+        assert getattr(levels[level], message).explained == told
 
 
 def test_shared_steps_are_added_up_before_they_are_compared():
@@ -383,7 +388,7 @@ def test_a_single_event_explains_nothing_of_a_step():
     teacher, found = compared(net, images("apart"), labels(), events=1)
     _, levels = agreements(found, teacher.model)
     for one in levels.values():
-        assert one.weight.explained == pytest.approx(0, abs=1e-9)
+        assert one.weight.off == pytest.approx(one.weight.whole, rel=1e-9)
     assert levels[3].forward.explained == pytest.approx(0, abs=1e-9), "labels say nothing through one event"
 
 
@@ -400,6 +405,11 @@ def test_share_of_numbers_by_hand():
     assert share(1e-14 * brute, nothing, nothing).explained == 0
     assert share(1e-14 * brute, nothing, nothing, size=1.0).explained is None
     assert (Share(1, 2, 3) + Share(1, 2, 3)).explained == 0.5
+    # nor is a part in a hundred of the average's own square
+    assert found.own == 0.5 * 5 + 2.0 * 34
+    assert Share(5, 1.01, 100, 100).explained < 0
+    assert Share(5, 0.99, 100, 100).explained is None
+    assert (Share(5, 0.99, 100, 100) + Share(0, 2, 100, 100)).explained == pytest.approx(1 - 5 / 2.99)
 
 
 def test_an_exact_teacher_with_batch_norm_is_explained():

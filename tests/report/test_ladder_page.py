@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
@@ -58,11 +59,11 @@ def text_of(found: Ladder) -> str:
     return words(Reader(render_ladder(found)).text)
 
 
-def told(found: Ladder, *values: float | None) -> Ladder:
+def told(found: Ladder, *values: float | None, message: str = "weight") -> Ladder:
     """With these shares of ΔW, level by level, wherever they are."""
 
     def moved(level: Any, value: float | None) -> Any:
-        return replace(level, explained=replace(level.explained, weight=value))
+        return replace(level, explained=replace(level.explained, **{message: value}))
 
     levels = tuple(map(moved, found.levels, values))
     measured = tuple(
@@ -87,8 +88,8 @@ def test_verdict_of_a_teacher() -> None:
     worst = max(lossy.levels, key=lambda one: one.worst.weight)
     assert verdict(lossy) == (
         f"Not exact: ΔW from events alone is off by up to {worst.worst.weight:.2f} of its size edge by edge "
-        f"(level {worst.level}) and by {lossy.worst_recursive:.2f} through the whole recursion, against all "
-        "32 inputs."
+        f"(level {worst.level}) and by up to {lossy.worst_recursive:.2f} through the whole recursion, "
+        "against all 32 inputs."
     )
     (conditions,) = outlook(lossy)
     broadness = max(one.gaps.broadness for one in lossy.edges)
@@ -113,25 +114,80 @@ def test_focus_stands_beside_chance_where_inputs_were_drawn() -> None:
     assert "focus holds, as far as drawn inputs tell" in outlook(with_focus(0.4, 0.38))[0]
 
 
+def test_exactness_of_drawn_inputs_claims_no_more_than_it_may() -> None:
+    found = replace(sample_ladder("exact"), sampled=True)
+    assert verdict(found).startswith(
+        "Exact by construction (16 events for 16 drawn inputs, nearly one each): on all 6 edges, ΔW from "
+        "events alone equals ΔW from these 16 drawn inputs, to "
+    )
+    assert verdict(replace(found, inputs=1000)).startswith(
+        "Exact for these 1,000 inputs, which says nothing of others: on all 6 edges"
+    )
+
+
+def test_exactness_is_what_rounding_leaves_in_so_many_inputs() -> None:
+    found = sample_ladder("exact")
+
+    def off(value: float, inputs: int) -> Ladder:
+        worst = replace(found.levels[0].worst, weight=value)
+        return replace(
+            found, inputs=inputs, levels=(replace(found.levels[0], worst=worst), *found.levels[1:])
+        )
+
+    assert is_exact(off(0.9e-11, 16))  # ten times 1e-13 √100
+    assert not is_exact(off(1.1e-11, 16))
+    assert is_exact(off(0.9e-9, 10**6))
+    assert not is_exact(off(1.1e-9, 10**6))
+
+
+def test_standard_errors_stand_beside_what_drawn_inputs_say() -> None:
+    found = replace(sample_ladder("broad"), worst_error=0.034, worst_recursive_error=0.2)
+    said = verdict(found)
+    assert f"by up to {gap(found.worst)} ± 0.03 of its size edge by edge" in said
+    assert f"by up to {gap(found.worst_recursive)} ± 0.20 through the whole recursion" in said
+    assert "What follows ± above is a standard error" in text_of(found)
+    assert "±" not in text_of(sample_ladder("lossy"))
+
+
 def test_verdict_of_a_net() -> None:
-    found = told(sample_ladder("net"), 0.957, 0.512, -3.0)
+    found = told(told(sample_ladder("net"), 0.957, 0.512, -3.0), 0.002, -0.3, None, message="recursive")
     start = beside(found, net="start")
     assert start is not None
-    before = [share(level.explained.weight) for level in start.levels]
+    before, recursive = (
+        [share(getattr(level.explained, what)) for level in start.levels] for what in ("weight", "recursive")
+    )
     assert verdict(found) == (
-        "With 4 events a region, events explain 96 % of ΔW above the pixels, 51 % at level 2 and nothing at "
-        f"the top; before training it was {before[0]}, {before[1]} and {before[2]} %."
+        "With 4 events a region, edge by edge from true averages, events explain 96 % of ΔW above the pixels "
+        f"and 51 % at level 2, and mislead at the top; before training it was {before[0]}, {before[1]} and "
+        f"{before[2]} %. Through the whole recursion, which is what Theorems 2 and 4 are about, they explain "
+        "nothing above the pixels, mislead at level 2, and have next to nothing to explain at the top; "
+        f"before training it was {recursive[0]}, {recursive[1]} and {recursive[2]} %."
     )
     behaves, control = outlook(found)
     assert behaves.startswith(
-        "Behaves like the theory: level 1; in part: level 2; not: level 3. Of what goes up "
+        "Edge by edge it behaves like the theory at level 1, in part at level 2, not at level 3; through the "
+        "recursion like the theory at no level, not at levels 1 and 2. Above level 1 events tell "
     )
     assert control.startswith("Events dealt to the images at random, the control, explain ")
-    assert outlook(told(found, 0.1, None, 0.2))[0].startswith(
-        "Behaves like the theory: no level; not: levels 1, 2 and 3."
+    assert verdict(told(found, 0.1, -0.04, 0.2)).startswith(
+        "With 4 events a region, edge by edge from true averages, events explain 10 % of ΔW above the pixels "
+        "and 20 % at the top, and explain nothing at level 2; before"
     )
-    assert verdict(replace(found, measured=())).endswith("nothing at the top.")
+    assert "before training" not in verdict(replace(found, measured=()))
     assert len(outlook(replace(found, measured=()))) == 1
+
+
+def test_what_is_so_by_construction_is_left_out() -> None:
+    found = sample_ladder("net")
+    forward, backward = (LEVEL_HEADINGS.index(what) for what in ("forward %", "backward %"))
+    rows = level_rows(found)
+    assert rows[0][forward] == rows[0][backward] == "–"
+    assert "–" not in (rows[1][forward][0], rows[1][backward][0])
+    low = replace(found.levels[0].explained, forward=0.011, backward=0.011)
+    moved = replace(found, levels=(replace(found.levels[0], explained=low), *found.levels[1:]))
+    assert outlook(moved) == outlook(found)
+    teacher = level_rows(sample_ladder("exact"))
+    assert teacher[0][forward] == "100"
 
 
 @pytest.mark.parametrize(
@@ -237,11 +293,43 @@ def test_everything_is_on_the_page(kind: str) -> None:
 
 def lines(svg: str) -> dict[str, list[tuple[float, ...]]]:
     """The lines of each grade, (x, y, x, y) from child to parent."""
-    form = r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)"
+    form = r'<path d="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)"'
     return {
-        kind: [tuple(map(float, one)) for one in re.findall(form, d)]
-        for kind, d in re.findall(r'<path class="edge (\w+)" d="([^"]*)"', svg)
+        kind: [tuple(map(float, one)) for one in re.findall(form, inner)]
+        for kind, inner in re.findall(r'<g class="edge (\w+)">(.*?)</g>', svg)
     }
+
+
+def test_edges_and_regions_are_named_where_one_points_at_them() -> None:
+    found = sample_ladder("net")
+    for message, panel in zip(("forward", "backward", "weight"), graph_panels(found), strict=True):
+        tips = re.findall(r"<title>([^<]*)</title>", panel.svg)
+        expected = []
+        for edge in found.edges:
+            value = getattr(edge.explained, message)
+            text = "next to nothing to explain" if value is None else f"{share(value)} %"
+            expected.append(f"{edge.child} → {edge.parent}: {text}")
+        expected += [
+            f"{one.name}: {one.events} event{'s' if one.events > 1 else ''}" for one in found.regions
+        ]
+        assert sorted(map(html.unescape, tips)) == sorted(expected)
+
+
+def test_notes_say_only_what_is_there() -> None:
+    net, lossy, broad = (text_of(sample_ladder(kind)) for kind in ("net", "lossy", "broad"))
+    assert "in brackets the control" in net
+    assert "in brackets" not in text_of(replace(sample_ladder("net"), measured=()))
+    assert "in brackets" not in lossy
+    assert "by chance in brackets" in broad
+    for text in (net, lossy, broad):
+        assert "while the sentences above give the largest" in text
+        assert "less than 1 % of the square" in text.replace("\N{NO-BREAK SPACE}", " ")
+        assert "assumed inside the proof" in text
+    assert "functions of the children's events, and these are not" in net
+    assert "and these are not" not in lossy
+    assert "Batch norm" not in net
+    normed = replace(sample_ladder("net"), settings={"norm": "before"})
+    assert "folded weights in evaluation mode, not the gradient of the training" in text_of(normed)
 
 
 def test_edges_are_drawn_between_their_regions_in_the_colour_of_their_share() -> None:
@@ -463,7 +551,7 @@ def test_nothing_to_explain_is_a_page() -> None:
         matrices=(),
     )
     text = text_of(empty)
-    assert "events explain nothing of ΔW above the pixels" in text
+    assert "they have next to nothing to explain above the pixels, at level 2 and at the top." in text
     assert "Which events go together" not in text
 
 

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from ..ladder.results import Ladder
     from ..nets.local import LocalNet
 
-GRAPHS = ("tree", "windows", "grid")
+GRAPHS = {"tree": "a tree of", "windows": "windows over", "grid": "a grid of"}
 NORMS = ("before", "after")
-TEACHER = {
+ACTIVATIONS, LOSSES = ("relu", "linear"), ("square", "softmax")
+TEACHER: dict[str, Any] = {
     "graph": "tree",
     "leaves": 8,
     "size": 2,
@@ -28,6 +29,8 @@ TEACHER = {
     "summary": "full",
     "values": 2,
     "sample": None,
+    "activation": "relu",
+    "loss": "square",
     "steps": 0,
 }
 REAL: dict[str, Any] = {
@@ -87,6 +90,18 @@ def ladder(
     sample: Annotated[
         int | None,
         typer.Option(metavar="N", rich_help_panel="Teacher", help="Draw so many inputs \\[every input]."),
+    ] = None,
+    activation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHICH", rich_help_panel="Teacher", help="Of the student: relu or linear \\[relu]."
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHICH", rich_help_panel="Teacher", help="Of the student: square or softmax \\[square]."
+        ),
     ] = None,
     steps: Annotated[
         int | None,
@@ -209,6 +224,8 @@ def ladder(
         "summary": summary,
         "values": values,
         "sample": sample,
+        "activation": activation,
+        "loss": loss,
         "steps": steps,
         "data_root": data_root,
         "windows": windows,
@@ -224,9 +241,14 @@ def ladder(
     for name in asked:
         if name in foreign:
             flag = f"--{name.replace('_', '-')}"
-            do = "add --data" if kind == "teacher" else "leave out one of the two"
+            if kind == "teacher":
+                raise BadInput(
+                    f"{flag} with --data only, as it is for a real net",
+                    got=f"{flag} without --data",
+                    do="add --data NAME or leave it out",
+                )
             raise BadInput(
-                f"{flag} {'with' if kind == 'teacher' else 'without'} --data", got="the other", do=do
+                f"{flag} without --data, as it is for a teacher", got="both", do="leave out one of the two"
             )
     if weights is not None and epochs is not None:
         raise BadInput("--weights or --epochs", got="both", do="weights are not trained further")
@@ -283,6 +305,17 @@ def _teacher(asked: dict[str, Any], out: Path | None) -> Ladder:
         raise BadInput(
             f"--summary out of {', '.join(KINDS)}", got=repr(asked["summary"]), do="pass one of these"
         )
+    if asked["summary"] != "full" and asked["values"] > 2:
+        raise BadInput(
+            f"two values for --summary {asked['summary']}",
+            got=f"--values {asked['values']}",
+            do="leave out --values or use --summary full",
+        )
+    for name, known in (("activation", ACTIVATIONS), ("loss", LOSSES)):
+        if asked[name] not in known:
+            raise BadInput(
+                f"--{name} out of {', '.join(known)}", got=repr(asked[name]), do="pass one of these"
+            )
     graph = _graph(asked)
     generator = torch.Generator().manual_seed(asked["seed"])
     if asked["sample"] is None:
@@ -302,10 +335,16 @@ def _teacher(asked: dict[str, Any], out: Path | None) -> Ladder:
         dealt = torch.randint(CLASSES, (top,), generator=generator)
         targets = torch.eye(CLASSES, dtype=torch.float64)[dealt]
     student = random_student(
-        teacher.model, counts[0], generator=generator, norm=asked["norm"], targets=targets
+        teacher.model,
+        counts[0],
+        generator=generator,
+        norm=asked["norm"],
+        targets=targets,
+        activation=asked["activation"],
+        loss=asked["loss"],
     )
     _make(out)
-    subject = f"a {asked['graph']} of {asked['leaves']} with summary {asked['summary']}"
+    subject = f"{GRAPHS[asked['graph']]} {asked['leaves']} with summary {asked['summary']}"
     settings = {**asked, "nodes": counts[0]}
     if not asked["steps"]:
         del settings["rate"]
@@ -317,6 +356,7 @@ def _teacher(asked: dict[str, Any], out: Path | None) -> Ladder:
             settings=settings,
             steps=asked["steps"],
             rate=asked["rate"],
+            width=isqrt(asked["leaves"]) if asked["graph"] == "grid" else None,
             on_progress=on_layer,
         )
 
@@ -372,6 +412,12 @@ def _net(asked: dict[str, Any], out: Path | None) -> tuple[LocalNet, Ladder]:
     nodes = tuple(NODES * 2**level for level in range(len(windows)))
     if asked["nodes"] is not None:
         nodes = _numbers("--nodes", asked["nodes"])
+        if len(nodes) != len(windows):
+            raise BadInput(
+                f"--nodes with a number for each level of windows: {len(windows)}",
+                got=asked["nodes"],
+                do="e.g. " + ",".join(str(NODES * 2**level) for level in range(len(windows))),
+            )
     start = initial_local(
         found, windows, nodes, shared=asked["shared"], norm=asked["norm"], seed=asked["seed"]
     )

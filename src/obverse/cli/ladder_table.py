@@ -7,24 +7,25 @@ from ..report.ladder_words import LEVEL_HEADINGS, level_rows, outlook, training,
 from .grid import Column, open_console, print_grid, say
 
 MEANINGS = {
+    "level": "gaps are medians over its edges (sentences give the largest), shares are of all together",
     "focus": "how far P(x | z of the child) depends on z of the parent",
     "broadness": "how far z of the child is not told by z of the parent",
     "decorrelation": "of gates, with activations or gradients",
     "fourth": "of the child's activations, with the parent's gradients",
     "ΔW gap": "norm of the difference ÷ norm, edge by edge",
     "recursion": "the same, where all is computed from events",
-    "ΔW %": "of ΔW, less what needs no events, that events explain",
+    "ΔW %": "of ΔW, less what needs no events, that events explain; – where that is next to nothing",
 }
 # columns with the largest number go first where there is no room
 DROP = {
     "regions": 9,
     "events": 8,
-    "recursion %": 7,
     "fourth": 6,
     "edges": 5,
     "backward %": 4,
     "forward %": 3,
     "recursion": 2,
+    "recursion %": 1,
 }
 
 

@@ -1,4 +1,4 @@
-"""`obverse report`: one self-contained page from a run, comparison, audit, sweep, survey or memory."""
+"""`obverse report`: one page, from a run, comparison, audit, sweep, survey, memory or ladder."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def report(
         Path,
         typer.Argument(
             metavar="RUN",
-            help="Directory of a run, comparison, audit, sweep, survey or memorized data set, or the JSON "
-            "of such a one.",
+            help="Directory of a run, comparison, audit, sweep, survey, memorized data set or ladder, or the "
+            "JSON of such a one.",
         ),
     ],
     out: Annotated[

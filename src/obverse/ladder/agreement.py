@@ -17,24 +17,34 @@ from .gaps import ROUNDING, inverse
 from .model import EventModel
 from .regions import Edge
 
+LITTLE = (
+    0.01  # of its square: less than this part is too little to be explained, and a share of it says nothing
+)
+
 
 @dataclass(frozen=True)
 class Share:
-    """Sums of squares: of what is off, of the whole that events could explain, of what both come from."""
+    """Sums of squares: of what is off, of the whole that events could explain, of what both come from.
+
+    `own`: of the average itself, of which the whole is the part that needs events.
+    """
 
     off: float = 0.0
     whole: float = 0.0
     size: float = 0.0
+    own: float = 0.0
 
     @property
     def explained(self) -> float | None:
-        """1 − off/whole, below 0 where events mislead; None where there is nothing to explain."""
-        if self.whole <= ROUNDING**2 * self.size:
+        """1 − off/whole, below 0 where events mislead; None where there is next to nothing to explain."""
+        if self.whole <= max(ROUNDING**2 * self.size, LITTLE * self.own):
             return None
         return 1 - self.off / self.whole
 
     def __add__(self, other: Share) -> Share:
-        return Share(self.off + other.off, self.whole + other.whole, self.size + other.size)
+        return Share(
+            self.off + other.off, self.whole + other.whole, self.size + other.size, self.own + other.own
+        )
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,8 @@ def share(
     def squares(values: Tensor) -> float:
         return float((weight @ values.square()).sum())
 
-    return Share(squares(brute - reformulated), squares(brute - nothing), max(size, squares(brute)))
+    own = squares(brute)
+    return Share(squares(brute - reformulated), squares(brute - nothing), max(size, own), own)
 
 
 def agreements(

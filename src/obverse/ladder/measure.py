@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from statistics import median
+from math import hypot
+from statistics import median, pstdev
 from time import perf_counter
 from typing import Any, Literal
 
@@ -19,8 +20,9 @@ from ..nets.local import LocalNet
 from ..records import versions
 from .agreement import Agreement, agreements
 from .cluster import event_teacher, find_centres, shuffled
-from .compare import Comparison, EdgeComparison, compare, compare_pass
+from .compare import Comparison, EdgeComparison, compare, compare_pass, standard_error
 from .dynamics import Lap, Race, race
+from .gaps import rounding
 from .passes import Pass, propagate
 from .real import net_graph, net_student, patches, shared_edges
 from .regions import Edge, RegionGraph
@@ -42,6 +44,8 @@ from .student import Student
 from .teacher import Teacher
 
 DIGITS = 4  # of a probability in a file
+GROUPS = 20  # of drawn inputs that are left out in turn, for standard errors
+MOST_WORK = 4_000_000  # inputs × edges up to which there are standard errors: half a minute
 Progress = Callable[[int, int, str], None]  # how many are done, of how many, what comes now
 
 
@@ -53,17 +57,30 @@ def measure_teacher(
     settings: Mapping[str, Any] | None = None,
     steps: int = 0,
     rate: float = 0.1,
+    width: int | None = None,
     on_progress: Progress | None = None,
 ) -> Ladder:
-    """Brute force beside the reformulation; with `steps`, both trainings too, of at most so many steps."""
+    """Brute force beside the reformulation; with `steps`, both trainings too, of at most so many steps.
+
+    `width`: how many positions are in a row, where they form a grid.
+    """
     began = perf_counter()
-    if on_progress:
-        on_progress(0, steps + 1, "comparison")
+    few = GROUPS <= len(teacher.p) <= MOST_WORK // len(teacher.graph.edges)
+    drawn = GROUPS if teacher.sampled and few else 0
+    total = 1 + drawn + steps
+
+    def tell(done: int, now: str) -> None:
+        if on_progress:
+            on_progress(done, total, now)
+
+    tell(0, "comparison")
     found = compare(teacher, student)
+    errors: tuple[float | None, float | None] = None, None
+    if drawn and max(found.worst, found.worst_recursive) > rounding(len(teacher.p)):
+        errors = _errors(teacher, student, lambda done: tell(1 + done, "standard errors"))
 
     def on_lap(lap: Lap) -> None:
-        if on_progress:
-            on_progress(1 + lap.step, steps + 1, "training")
+        tell(1 + drawn + lap.step, "training")
 
     run = race(teacher, student, steps, rate, progress=on_lap) if steps else None
     return Ladder(
@@ -71,10 +88,12 @@ def measure_teacher(
         subject=subject,
         settings=dict(settings or {}),
         inputs=len(teacher.p),
+        worst_error=errors[0],
+        worst_recursive_error=errors[1],
         accuracy=None,
         measured=(),
         training=None if run is None else _training(run),
-        **_described(found, teacher, student, None),
+        **_described(found, teacher, student, None, width),
         seconds=perf_counter() - began,
         versions=versions(),
     )
@@ -153,13 +172,28 @@ def measure_net(
         subject=subject,
         settings=dict(settings or {}),
         inputs=len(images[0]),
+        worst_error=None,
+        worst_recursive_error=None,
         accuracy=right,
         measured=tuple(measured),
         training=None,
-        **_described(*detail, students["trained"], shared),
+        **_described(*detail, students["trained"], shared, net.input_shape[-1]),
         seconds=perf_counter() - began,
         versions=versions(),
     )
+
+
+def _errors(teacher: Teacher, student: Student, on_group: Callable[[int], None]) -> tuple[float, float]:
+    """Standard errors of the largest gap of ΔW edge by edge and through the recursion, by one jackknife."""
+    recursive: list[float] = []
+
+    def worst(found: Comparison) -> float:
+        recursive.append(found.worst_recursive)
+        on_group(len(recursive))
+        return found.worst
+
+    error = standard_error(teacher, student, worst, GROUPS)
+    return error, (GROUPS - 1) ** 0.5 * pstdev(recursive)
 
 
 def _training(run: Race) -> Training:
@@ -178,7 +212,11 @@ def _check_pictures(net: LocalNet, pictures: Tensor, labels: Tensor) -> None:
 
 
 def _described(
-    found: Comparison, teacher: Teacher, student: Student, shared: Mapping[Edge, str] | None
+    found: Comparison,
+    teacher: Teacher,
+    student: Student,
+    shared: Mapping[Edge, str] | None,
+    width: int | None,
 ) -> dict[str, Any]:
     """What a Ladder says of one comparison."""
     graph = found.graph
@@ -192,7 +230,7 @@ def _described(
         "edges": tuple(EdgeFound(*edge, _gaps(found.edges[edge]), _explained(edges[edge])) for edge in kept),
         "edges_total": len(graph.edges),
         "levels": _levels(found, teacher, student, levels),
-        "matrices": tuple(_matrix(teacher, edge) for edge in chosen_edges(graph)),
+        "matrices": tuple(_matrix(teacher, edge) for edge in chosen_edges(graph, width)),
     }
 
 
@@ -260,16 +298,19 @@ def _explained(one: Agreement) -> Explained:
     )
 
 
-def chosen_edges(graph: RegionGraph) -> list[Edge]:
+def chosen_edges(graph: RegionGraph, width: int | None = None) -> list[Edge]:
     """Edges whose P is shown: of every level as many, those in the middle of the input first.
 
     Regions that see the same positions have the same events: theirs is shown where there is no other.
+    `width`: positions in a row, for images: position = row · width + column. None: all are in one row.
     """
-    middle = (graph.inputs - 1) / 2
+    wide = graph.inputs if width is None else width
+    height = -(-graph.inputs // wide)
 
     def off(edge: Edge) -> float:
-        own = graph.positions[edge[1]]
-        return abs(sum(own) / len(own) - middle)
+        places = [divmod(position, wide) for position in graph.positions[edge[1]]]
+        row, column = (sum(part) / len(places) for part in zip(*places, strict=True))
+        return hypot(row - (height - 1) / 2, column - (wide - 1) / 2)
 
     by_level: dict[int, list[Edge]] = {}
     told = [edge for edge in graph.edges if graph.positions[edge[0]] != graph.positions[edge[1]]]

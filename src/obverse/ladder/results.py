@@ -34,7 +34,7 @@ def _all(values: Any) -> bool:
 
 @dataclass(frozen=True)
 class Explained(Record):
-    """How much of the average over inputs the events explain, see agreement; None: nothing to explain.
+    """How much of the average over inputs the events explain, see agreement; None: too little to explain.
 
     `forward`: E[f_β | z_α]. `backward`: E[g_α | z_β]. `weight`: ΔW, from the true averages at both ends.
     `recursive`: ΔW from the whole recursion.
@@ -191,7 +191,9 @@ class Ladder(Record):
     """A teacher and a student, or a real net and its images: how far events tell what inputs do.
 
     `edges`, `matrices` are cut where there are too many: `edges_total`. `measured`: of a real net with other
-    numbers of events, other images, and as it was before training.
+    numbers of events, other images, and as it was before training. `worst_error`, `worst_recursive_error`:
+    standard errors of `worst` and `worst_recursive`, None where no inputs were drawn, where all is exact, and
+    where they would take long.
     """
 
     kind: Kind
@@ -201,6 +203,8 @@ class Ladder(Record):
     sampled: bool
     loss: float
     reformulated_loss: float
+    worst_error: float | None
+    worst_recursive_error: float | None
     accuracy: float | None  # of a real net, on held-out images
     regions: tuple[RegionFound, ...]
     edges: tuple[EdgeFound, ...]
@@ -215,6 +219,13 @@ class Ladder(Record):
     checks: ClassVar[Any] = (
         ("a time that can be read", lambda one: 0 <= one.seconds <= LONGEST),
         ("finite losses", lambda one: _all((one.loss, one.reformulated_loss))),
+        (
+            "standard errors ≥ 0",
+            lambda one: all(
+                error is None or 0 <= error <= FURTHEST
+                for error in (one.worst_error, one.worst_recursive_error)
+            ),
+        ),
         ("at least one input", lambda one: one.inputs >= 1),
         ("an accuracy from 0 to 1", lambda one: one.accuracy is None or 0 <= one.accuracy <= 1),
         (

@@ -1,7 +1,7 @@
 """The page of a ladder: verdict, region graph, shares, P matrices, tables. Not for measuring.
 
 What a record says is untrusted text: it goes through the template's escaping, of bounded length; only the SVG
-of `ladder_plot`, which is made of numbers, is put in as it is.
+of `ladder_plot`, which is made of numbers and of names that it escapes, is put in as it is.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..ladder.agreement import LITTLE
 from ..ladder.results import Ladder, Matrix, read_ladder
 from . import palette
 from .ladder_plot import (
@@ -32,6 +33,8 @@ from .ladder_words import (
     PARTLY,
     command,
     edge_rows,
+    has_chance,
+    has_control,
     is_known,
     level_rows,
     outlook,
@@ -70,6 +73,9 @@ def render_ladder(found: Ladder) -> str:
             drawn=drawn(found),
             like=LIKE,
             partly=PARTLY,
+            little=f"{100 * LITTLE:g}",
+            chance=has_chance(found),
+            control=has_control(found),
             sweeps=shown(sweep_panels(found)) if found.measured else [],
             curves=[
                 (name, Markup(swatch(colour)))

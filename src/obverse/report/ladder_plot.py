@@ -1,4 +1,4 @@
-"""The figures of a ladder: SVG by hand, from numbers alone. Not for words.
+"""The figures of a ladder: SVG by hand, from numbers, and from names as tooltips. Not for words.
 
 Every coordinate is clipped to its frame, so that nothing a file says can leave it.
 """
@@ -9,12 +9,14 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 from ..ladder.results import EdgeFound, Ladder, Matrix, RegionFound, Training
 from .claims_axis import Axis, axis_for
-from .ladder_words import LIKE, PARTLY, level_name
+from .ladder_words import LIKE, LONGEST_NAME, NONE, PARTLY, level_name, share
 from .palette import shape
 from .small import coordinate
+from .template import plain
 
 MOST_DRAWN = 600  # edges, and regions
 NARROW, BROAD = 340, 720  # of a graph, in CSS pixels at its natural width
@@ -129,14 +131,32 @@ def _graph(
     by_grade: dict[str, list[str]] = {}
     for edge in edges:
         (ax, ay), (bx, by) = at(edge.child), at(edge.parent)
-        kind = grade(getattr(edge.explained, message))
-        by_grade.setdefault(kind, []).append(f"M{ax} {ay}L{bx} {by}")
+        value = getattr(edge.explained, message)
+        tip = f"{_name(edge.child)} → {_name(edge.parent)}: {_told(value)}"
+        line = f'<path d="M{ax} {ay}L{bx} {by}"><title>{tip}</title></path>'
+        by_grade.setdefault(grade(value), []).append(line)
     for kind in sorted(by_grade, key=order.__getitem__):
-        parts.append(f'<path class="edge {kind}" d="{"".join(by_grade[kind])}"/>')
-    for name in places:
-        x, y = at(name)
-        parts.append(f'<circle class="region" cx="{x}" cy="{y}" r="{coordinate(radius)}"/>')
+        parts.append(f'<g class="edge {kind}">{"".join(by_grade[kind])}</g>')
+    parts.append('<g class="region">')
+    for region in found.regions[-MOST_DRAWN:]:
+        x, y = at(region.name)
+        events = "1 event" if region.events == 1 else f"{region.events:,} events"
+        parts.append(
+            f'<circle cx="{x}" cy="{y}" r="{coordinate(radius)}">'
+            f"<title>{_name(region.name)}: {events}</title></circle>"
+        )
+    parts.append("</g>")
     return "".join(parts) + "</svg>"
+
+
+def _name(name: str) -> str:
+    """Text from a file: of bounded length, and escaped."""
+    return escape(plain(name, LONGEST_NAME))
+
+
+def _told(value: float | None) -> str:
+    text = share(value)
+    return "next to nothing to explain" if text == NONE else f"{escape(text)} %"
 
 
 # --- shares against the number of events ---

@@ -9,15 +9,19 @@ import shlex
 from collections.abc import Sequence
 
 from ..data import NAMES
+from ..ladder.gaps import rounding
 from ..ladder.results import EdgeFound, Explained, Gaps, Ladder, LevelFound, Measured
 from .audit_numbers import number
 from .template import plain, spell
 from .words import listed
 
 NONE = "–"
-EXACT = 1e-9  # relative: float64 rounds at 1e-16, and sums of a million terms at some 1e-12
+MARGIN = 10  # over the rounding of sums: batch norm divides by spreads that may be small
+WHOLE = 1e-9  # how near to 1 a share is written as 100
 LIKE, PARTLY = 0.9, 0.5  # shares of ΔW from which on a level behaves like the theory, or in part
 ROUNDED = 0.005  # of a share: half a percent
+MISLED = -0.05  # shares from which downwards events are said to mislead; what is between is nothing
+NEARLY = 0.5  # events a drawn input from which on nearly every input is one of its own
 BEYOND = 0.05  # what a distance between distributions must be beyond chance, to be called one
 LONGEST_NAME = 80
 MOST_ROWS = 60  # edges in the table
@@ -41,7 +45,7 @@ def share(value: float | None) -> str:
         return "<0"
     if value < ROUNDED:
         return "0"
-    if value >= 1 - EXACT:
+    if value >= 1 - WHOLE:
         return "100"
     return f"{min(100 * value, 99.9):.1f}" if value > 0.99 else f"{100 * value:.0f}"
 
@@ -54,7 +58,11 @@ def gap(value: float | None) -> str:
 
 
 def is_exact(found: Ladder) -> bool:
-    return max(found.worst, found.worst_recursive) <= EXACT
+    return max(found.worst, found.worst_recursive) <= _rounding(found)
+
+
+def _rounding(found: Ladder) -> float:
+    return MARGIN * rounding(found.inputs)
 
 
 def level_name(found: Ladder, level: LevelFound) -> str:
@@ -66,42 +74,89 @@ def level_name(found: Ladder, level: LevelFound) -> str:
     return f"{level.level}"
 
 
+def by_construction(found: Ladder, level: LevelFound) -> bool:
+    """Whether both ends of the edges up into this level see the same pixels, hence have the same events."""
+    return found.kind == "net" and level.level == 1
+
+
 def verdict(found: Ladder) -> str:
     """One sentence: do events tell what inputs do?"""
     return _of_net(found) if found.kind == "net" else _of_teacher(found)
 
 
 def _inputs(found: Ladder) -> str:
-    return f"{found.inputs:,} drawn inputs" if found.sampled else f"all {found.inputs:,} inputs"
+    return f"these {found.inputs:,} drawn inputs" if found.sampled else f"all {found.inputs:,} inputs"
 
 
 def _of_teacher(found: Ladder) -> str:
     edges = "the edge" if found.edges_total == 1 else f"all {found.edges_total:,} edges"
     if is_exact(found):
         return (
-            f"Exact: on {edges}, ΔW from events alone equals ΔW from {_inputs(found)}, to "
+            f"Exact{_bounds(found)}: on {edges}, ΔW from events alone equals ΔW from {_inputs(found)}, to "
             f"{number(max(found.worst, found.worst_recursive))} of its size."
         )
     worst = max(found.levels, key=lambda one: one.worst.weight)
+    local = _with_error(found.worst, found.worst_error)
+    recursive = _with_error(found.worst_recursive, found.worst_recursive_error)
     return (
-        f"Not exact: ΔW from events alone is off by up to {gap(found.worst)} of its size edge by edge (level "
-        f"{worst.level}) and by {gap(found.worst_recursive)} through the whole recursion, against "
-        f"{_inputs(found)}."
+        f"Not exact: ΔW from events alone is off by up to {local} of its size edge by edge (level "
+        f"{worst.level}) and by up to {recursive} through the whole recursion, against {_inputs(found)}."
     )
 
 
+def _bounds(found: Ladder) -> str:
+    """How far exactness goes where inputs were drawn."""
+    if not found.sampled:
+        return ""
+    most = max(region.events for region in found.regions)
+    if most < NEARLY * found.inputs:
+        return f" for these {found.inputs:,} inputs, which says nothing of others"
+    return f" by construction ({most:,} events for {found.inputs:,} drawn inputs, nearly one each)"
+
+
+def _with_error(value: float, error: float | None) -> str:
+    return gap(value) + ("" if error is None else f" ± {gap(error)}")
+
+
 def _of_net(found: Ladder) -> str:
-    told = [_told(found, level) for level in found.levels]
     events = found.settings.get("events")
     count = f"With {events} events a region" if isinstance(events, int) else "Of the net"
-    return f"{count}, events explain {listed(told)}{_before(found)}."
+    start = beside(found, net="start")
+    said = ""
+    for message, how in (
+        ("weight", f"{count}, edge by edge from true averages, events "),
+        ("recursive", "Through the whole recursion, which is what Theorems 2 and 4 are about, they "),
+    ):
+        said += f"{' ' if said else ''}{how}{_does(found, message)}"
+        if start is not None:
+            values = [share(getattr(level.explained, message)) for level in start.levels]
+            said += f"; before training it was {listed(values)} %"
+        said += "."
+    return said
 
 
-def _told(found: Ladder, level: LevelFound) -> str:
-    value = level.explained.weight
-    much = "nothing" if value is None or value < ROUNDED else f"{share(value)} %"
-    what = " of ΔW" if level is found.levels[0] else ""
-    return f"{much}{what} {_place(found, level)}"
+def _does(found: Ladder, message: str) -> str:
+    """What events do at which levels: explain so much of ΔW, nothing, or mislead."""
+    told: list[str] = []
+    others: dict[str, list[str]] = {
+        "explain nothing": [],
+        "mislead": [],
+        "have next to nothing to explain": [],
+    }
+    nothing, misled, untold = others.values()
+    for level in found.levels:
+        value, place = getattr(level.explained, message), _place(found, level)
+        if value is None:
+            untold.append(place)
+        elif value <= MISLED:
+            misled.append(place)
+        elif value < ROUNDED:
+            nothing.append(place)
+        else:
+            told.append(f"{share(value)} %{'' if told else ' of ΔW'} {place}")
+    parts = [f"explain {listed(told)}"] if told else []
+    parts += [f"{what} {listed(places)}" for what, places in others.items() if places]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
 
 
 def _place(found: Ladder, level: LevelFound) -> str:
@@ -110,12 +165,13 @@ def _place(found: Ladder, level: LevelFound) -> str:
     return "above the pixels" if level.level == 1 and found.kind == "net" else f"at level {level.level}"
 
 
-def _before(found: Ladder) -> str:
-    start = beside(found, net="start")
-    if start is None:
-        return ""
-    values = [share(level.explained.weight) for level in start.levels]
-    return f"; before training it was {listed(values)} %"
+def has_control(found: Ladder) -> bool:
+    return beside(found, shuffled=True) is not None
+
+
+def has_chance(found: Ladder) -> bool:
+    """Whether focus stands beside what chance shows."""
+    return any(level.gaps.focus_chance is not None for level in found.levels)
 
 
 def beside(
@@ -137,22 +193,29 @@ def outlook(found: Ladder) -> list[str]:
 
 
 def _behaviour(found: Ladder) -> list[str]:
+    local, recursive = _like(found, "weight"), _like(found, "recursive")
+    said = f"Edge by edge it behaves {local}; through the recursion {recursive}."
+    above = [one.explained for one in found.levels if one.level > 1]  # below, both ends have the same events
+    forward = [one.forward for one in above if one.forward is not None]
+    backward = [one.backward for one in above if one.backward is not None]
+    if forward and backward:
+        up, down = _range(forward), _range(backward)
+        said += f" Above level 1 events tell {up} of what goes up and {down} of what comes down."
+    return [said]
+
+
+def _like(found: Ladder, message: str) -> str:
     groups: dict[str, list[str]] = {"like the theory": [], "in part": [], "not": []}
     for level in found.levels:
-        value = level.explained.weight or 0.0
-        how = "like the theory" if value >= LIKE else "in part" if value >= PARTLY else "not"
-        groups[how].append(str(level.level))
-    parts = [
-        f"{how}: " + (f"level{'s' if len(own) > 1 else ''} {listed(own)}" if own else "no level")
+        value = getattr(level.explained, message)
+        if value is not None:
+            how = "like the theory" if value >= LIKE else "in part" if value >= PARTLY else "not"
+            groups[how].append(str(level.level))
+    return ", ".join(
+        f"{how} at level{'s' if len(own) > 1 else ''} {listed(own)}" if own else f"{how} at no level"
         for how, own in groups.items()
         if own or how == "like the theory"
-    ]
-    said = f"Behaves {'; '.join(parts)}."
-    forward = [one.explained.forward for one in found.levels[1:] if one.explained.forward is not None]
-    backward = [one.explained.backward for one in found.levels[1:] if one.explained.backward is not None]
-    if forward and backward:
-        said += f" Of what goes up {_range(forward)} is told, of what comes down {_range(backward)}."
-    return [said]
+    )
 
 
 def _range(values: Sequence[float]) -> str:
@@ -183,8 +246,9 @@ def _conditions(found: Ladder) -> str:
         ),
         "the fourth condition": max(one.worst.fourth for one in found.levels),
     }
-    holds = [what for what, value in worst.items() if value <= EXACT]
-    fails = [f"{what} (by up to {gap(value)})" for what, value in worst.items() if value > EXACT]
+    exact = _rounding(found)
+    holds = [what for what, value in worst.items() if value <= exact]
+    fails = [f"{what} (by up to {gap(value)})" for what, value in worst.items() if value > exact]
     said = f"{listed(fails)} {'fails' if len(fails) == 1 else 'fail'}" if fails else ""
     kept = f"{listed(holds)} {'holds' if len(holds) == 1 else 'hold'}" if holds else ""
     if found.sampled and holds:
@@ -248,7 +312,12 @@ def level_rows(found: Ladder) -> list[tuple[str, ...]]:
                 gap(level.gaps.fourth),
                 gap(level.gaps.weight),
                 gap(level.gaps.recursive),
-                *(_pair(own, other, what) for what in ("forward", "backward", "weight", "recursive")),
+                *(
+                    NONE
+                    if by_construction(found, level) and what in ("forward", "backward")
+                    else _pair(own, other, what)
+                    for what in ("forward", "backward", "weight", "recursive")
+                ),
             )
         )
     return rows
@@ -300,6 +369,8 @@ FLAGS = {
         "sample",
         "nodes",
         "norm",
+        "activation",
+        "loss",
         "steps",
         "rate",
         "seed",
