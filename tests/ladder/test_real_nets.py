@@ -283,7 +283,7 @@ def test_centres_of_another_graph_are_refused():
 def by_hand(
     teacher: Teacher, seen: Pass, lowest: dict[str, Tensor], parent: str, child: str
 ) -> dict[str, tuple]:
-    """(off, whole, own) of every message over an edge, image by image and event by event."""
+    """(off, whole, own) of every message over an edge, image by image and event by event; own for ΔW only."""
     f = (lowest[child] if child in lowest else seen.active[child]).numpy()
     g = seen.gradient[parent].numpy() * len(f)  # without p = 1/N
     above, below = teacher.events[parent].numpy(), teacher.events[child].numpy()
@@ -300,13 +300,11 @@ def by_hand(
         message = np.mean([mean_f[below[i]] for i in own], axis=0)
         forward[0] += len(own) / n * np.sum((f[own].mean(0) - message) ** 2)
         forward[1] += len(own) / n * np.sum((f[own].mean(0) - f.mean(0)) ** 2)
-        forward[2] += len(own) / n * np.sum(f[own].mean(0) ** 2)
         step += len(own) / n * np.outer(message, mean_g[z])
     for own in rows["b"].values():
         message = np.mean([mean_g[above[i]] for i in own], axis=0)
         backward[0] += len(own) / n * np.sum((g[own].mean(0) - message) ** 2)
         backward[1] += len(own) / n * np.sum((g[own].mean(0) - g.mean(0)) ** 2)
-        backward[2] += len(own) / n * np.sum(g[own].mean(0) ** 2)
     true = sum(np.outer(f[i], g[i]) for i in range(n)) / n
     nothing = np.outer(f.mean(0), g.mean(0))
     weight = np.sum((true - step) ** 2), np.sum((true - nothing) ** 2), np.sum(true**2)
@@ -406,7 +404,7 @@ def test_share_of_numbers_by_hand():
     assert share(1e-14 * brute, nothing, nothing, size=1.0).explained is None
     assert (Share(1, 2, 3) + Share(1, 2, 3)).explained == 0.5
     # nor is a part in a hundred of the average's own square
-    assert found.own == 0.5 * 5 + 2.0 * 34
+    assert (found.own, share(brute, brute + 1, nothing).own) == (0, 39)
     assert Share(5, 1.01, 100, 100).explained < 0
     assert Share(5, 0.99, 100, 100).explained is None
     assert (Share(5, 0.99, 100, 100) + Share(0, 2, 100, 100)).explained == pytest.approx(1 - 5 / 2.99)

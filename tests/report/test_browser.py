@@ -79,7 +79,7 @@ def requests(browser: Any) -> list[str]:
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     sent = [one["params"] for one in messages if one["method"] == "Network.requestWillBeSent"]
     urls = [one["request"]["url"] for one in sent]
-    return [url for url in urls if not url.startswith(("data:", "chrome://resources/"))]
+    return [url for url in urls if not url.startswith(("data:", "chrome://"))]
 
 
 def contrast(one: str, other: str) -> float:

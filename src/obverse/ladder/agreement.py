@@ -17,16 +17,15 @@ from .gaps import ROUNDING, inverse
 from .model import EventModel
 from .regions import Edge
 
-LITTLE = (
-    0.01  # of its square: less than this part is too little to be explained, and a share of it says nothing
-)
+# Of ΔW's square: where events could explain no more than this part, a share of it says nothing.
+LITTLE = 0.01
 
 
 @dataclass(frozen=True)
 class Share:
     """Sums of squares: of what is off, of the whole that events could explain, of what both come from.
 
-    `own`: of the average itself, of which the whole is the part that needs events.
+    `own`: of ΔW itself, of which the whole is the part that needs events; 0 for messages.
     """
 
     off: float = 0.0
@@ -78,7 +77,9 @@ def share(
         return float((weight @ values.square()).sum())
 
     own = squares(brute)
-    return Share(squares(brute - reformulated), squares(brute - nothing), max(size, own), own)
+    return Share(
+        squares(brute - reformulated), squares(brute - nothing), max(size, own), own if rows is None else 0.0
+    )
 
 
 def agreements(

@@ -76,7 +76,7 @@ def _by_name(name: str, rule: str, parts: Sequence[Tensor], ranges: Sequence[int
         raise BadInput(
             f"two events in each child of {name!r} for {rule!r}",
             got=list(ranges),
-            do="use a table or a function",
+            do="give each two values, or use a table or a function",
         )
     ones = torch.stack(list(parts), 1).sum(1)
     count = len(parts)

@@ -205,7 +205,7 @@ def _check(classes: int, windows: Sequence[tuple[int, int]], nodes: Sequence[int
     if not windows or len(windows) != len(nodes):
         raise BadInput(
             "windows and a number of nodes for each of at least one level",
-            got=f"{len(windows)} windows, {len(nodes)} numbers of nodes",
+            got=f"windows for {len(windows)}, nodes for {len(nodes)}",
             do="give as many of both",
         )
     for one in windows:
