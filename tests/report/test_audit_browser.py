@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,17 @@ from sample_audits import audit_of, before_training, many_layers, sample_audit
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
-from test_browser import CLIPPED, DESK, PHONE, TEXT_COLOURS, contrast, open_page, requests, save_screenshot
+from test_browser import (
+    CLIPPED,
+    DESK,
+    PHONE,
+    TEXT_COLOURS,
+    check_print,
+    contrast,
+    open_page,
+    requests,
+    save_screenshot,
+)
 
 from obverse.report.audit_page import render_audit
 
@@ -158,10 +167,7 @@ def test_print_is_light_and_gives_pages(browser: Any, pages: dict[str, Path]) ->
     open_page(browser, pages["audit"], DESK, "dark", media="print")
     save_screenshot(browser, "audit-print")
     assert not browser.find_element(By.ID, "tools").is_displayed()
-    colours = browser.execute_script(TEXT_COLOURS)
-    assert {page for _, _, page in colours} <= {"rgb(255, 255, 255)", "rgb(245, 246, 248)"}
-    assert min(contrast(ink, page) for _, ink, page in colours) >= 4.5
-    assert base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"]).startswith(b"%PDF")
+    check_print(browser)
 
 
 def test_hostile_names_run_nothing(browser: Any, tmp_path: Path) -> None:

@@ -73,6 +73,14 @@ def save_screenshot(browser: Any, name: str) -> None:
     (SCREENSHOTS / f"report-{name}.png").write_bytes(base64.b64decode(shot["data"]))
 
 
+def check_print(browser: Any, *other: str) -> None:
+    """Light and readable, on the two grounds of every page or on `other` ones, and a PDF comes out."""
+    colours = browser.execute_script(TEXT_COLOURS)
+    assert {page for _, _, page in colours} <= {"rgb(255, 255, 255)", "rgb(245, 246, 248)", *other}
+    assert min(contrast(ink, page) for _, ink, page in colours) >= 4.5
+    assert base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"]).startswith(b"%PDF")
+
+
 def requests(browser: Any) -> list[str]:
     """What the page asked for: not what it holds itself (data:), nor parts of the browser, which loads them
     when it first draws a field with a button."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from test_browser import (
     PHONE,
     SIZES,
     TEXT_COLOURS,
+    check_print,
     contrast,
     open_page,
     requests,
@@ -66,10 +66,7 @@ def test_page_is_whole_quiet_and_readable(
 def test_print_is_light_and_gives_pages(browser: Any, pages: dict[str, Path]) -> None:
     open_page(browser, pages["own"], DESK, "dark", media="print")
     save_screenshot(browser, "memorize-print")
-    colours = browser.execute_script(TEXT_COLOURS)
-    assert {page for _, _, page in colours} <= {"rgb(255, 255, 255)", "rgb(245, 246, 248)"}
-    assert min(contrast(ink, page) for _, ink, page in colours) >= 4.5
-    assert base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"]).startswith(b"%PDF")
+    check_print(browser)
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from test_browser import (
     PHONE,
     SIZES,
     TEXT_COLOURS,
+    check_print,
     contrast,
     open_page,
     requests,
@@ -93,10 +93,7 @@ def test_shadows_stand_below_their_inputs_and_beside_the_control(
 def test_print_is_light_and_gives_pages(browser: Any, pages: dict[str, Path]) -> None:
     open_page(browser, pages["many"], DESK, "dark", media="print")
     save_screenshot(browser, "shadow-print")
-    colours = browser.execute_script(TEXT_COLOURS)
-    assert {page for _, _, page in colours} <= {"rgb(255, 255, 255)", "rgb(245, 246, 248)"}
-    assert min(contrast(ink, page) for _, ink, page in colours) >= 4.5
-    assert base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"]).startswith(b"%PDF")
+    check_print(browser)
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
