@@ -16,6 +16,7 @@ from torch import Tensor
 from ..errors import BadInput
 from .checks import whole
 from .gaps import Gap, broadness_gap, focus_chance, focus_gap, fourth_gap, gap, inverse
+from .heap import give_back
 from .passes import Pass, one_hot, propagate
 from .reformulation import Reformulated, reformulate
 from .regions import Edge, RegionGraph
@@ -191,6 +192,7 @@ def compare_pass(
                 steps,
                 errors,
             )
+        give_back(len(teacher.p) * len(graph.edges))
     return Comparison(
         graph, {edge: edges[edge] for edge in graph.edges}, regions, seen.loss, whole.loss, teacher.sampled
     )

@@ -16,6 +16,7 @@ from torch import Tensor
 from ..errors import BadInput
 from .batchnorm import normalize
 from .checks import named, real
+from .heap import give_back
 from .losses import losses
 from .student import KINDS, Step, Student
 from .teacher import Teacher
@@ -91,6 +92,7 @@ def propagate(teacher: Teacher, student: Student, lowest: Mapping[str, Tensor] |
     found: dict[str, dict[Any, Tensor]] = {kind: {} for kind in KINDS}
     for name in reversed(names):
         _back(teacher, student, name, active, lowest, gradient, arriving[name], found)
+        give_back(sum(rows * nodes for rows, nodes in room.values()))
     gates = {
         name: value > 0 if student.rectified(name) else torch.ones_like(value, dtype=torch.bool)
         for name, value in before.items()
