@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
-from .conditional import SUM_TOLERANCE
+from .checks import SUM_TOLERANCE
 
 # A column whose entries differ by less than so many roundings of the largest is constant: what is left of
 # sums that cancel to a thousandth, several of them, one over the other.

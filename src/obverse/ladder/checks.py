@@ -10,6 +10,8 @@ from torch import Tensor
 
 from ..errors import BadInput
 
+SUM_TOLERANCE = 1e-9  # of probabilities that must sum to one: rounding of as many as 2^24 of them stays below
+
 
 def whole(value: object, what: str, least: int, most: int) -> int:
     """A whole number between two others."""

@@ -8,9 +8,7 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
-from .checks import chances
-
-SUM_TOLERANCE = 1e-9  # of probabilities that must sum to one: rounding of as many as 2^24 of them stays below
+from .checks import SUM_TOLERANCE, chances
 
 
 @dataclass(frozen=True)

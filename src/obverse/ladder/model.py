@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from ..errors import BadInput
-from .checks import chances
-from .conditional import SUM_TOLERANCE, Conditional
+from .checks import SUM_TOLERANCE, chances
+from .conditional import Conditional
 from .regions import Edge, RegionGraph
 
 

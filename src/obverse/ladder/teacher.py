@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
-from .checks import chances, named, random_source, whole
-from .conditional import SUM_TOLERANCE, Conditional
+from .checks import SUM_TOLERANCE, chances, named, random_source, whole
+from .conditional import Conditional
 from .model import EventModel
 from .regions import RegionGraph
 from .summaries import Summary, renumber, summarize
