@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Raster formats that Pillow decodes by itself; others (EPS) would start a program, or hold several frames.
 FORMATS = ("PNG", "JPEG", "BMP", "PPM", "TIFF", "WEBP")
-_GREY = {"1", "L", "LA"}
+GREY = {"1", "L", "LA"}
 _COLOUR = {"P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"}
 # Far above any image a net is fed whole; checked on the header, before pixels are decoded.
 MAX_PIXELS = 4096 * 4096
@@ -74,7 +74,7 @@ def _read(samples: list[_Sample]) -> tuple[torch.Tensor, torch.Tensor]:
     first: tuple[int, int] | None = None
     grey = True
     for file, _ in samples:
-        size, mode = _header(file)
+        size, mode = picture_header(file)
         first = first or size
         if size != first:
             raise BadInput(
@@ -82,29 +82,29 @@ def _read(samples: list[_Sample]) -> tuple[torch.Tensor, torch.Tensor]:
                 got=f"{size[0]}×{size[1]} in {file}",
                 do="resize or remove it",
             )
-        grey = grey and mode in _GREY
+        grey = grey and mode in GREY
     assert first is not None  # _classes and _samples let no empty folder pass
     width, height = first
     channels = 1 if grey else 3
     check_room(len(samples) * channels * height * width, str(samples[0][0].parents[1]))
     levels = np.empty((len(samples), height, width, channels), np.uint8)
     for row, (file, _) in zip(levels, samples, strict=True):
-        row[:] = _pixels(file, "L" if grey else "RGB").reshape(row.shape)
+        row[:] = picture_pixels(file, "L" if grey else "RGB").reshape(row.shape)
     x = pixels(np.ascontiguousarray(levels.transpose(0, 3, 1, 2)))
     return x, torch.tensor([label for _, label in samples], dtype=torch.int64)
 
 
-def _header(file: Path) -> tuple[tuple[int, int], str]:
+def picture_header(file: Path) -> tuple[tuple[int, int], str]:
     with _open(file) as image:
         size, mode = image.size, image.mode
     if size[0] * size[1] > MAX_PIXELS:
         raise _bad(file, f"at most {MAX_PIXELS:,} pixels", f"{size[0]}×{size[1]}")
-    if mode not in _GREY | _COLOUR:
+    if mode not in GREY | _COLOUR:
         raise _bad(file, "8-bit grey or colour", f"mode {mode}")
     return size, mode
 
 
-def _pixels(file: Path, mode: str) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+def picture_pixels(file: Path, mode: str) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     try:
         with _open(file) as image:
             return np.asarray(image.convert(mode), np.uint8)

@@ -29,9 +29,9 @@ def load_npz(path: Path, exact: bool = False) -> Dataset:
     """
     arrays = _read(path, 8 if exact else 4)
     if "x" in arrays:
-        x, y = _inputs(path, "x", arrays["x"], exact), _labels(path, "y", arrays["y"], len(arrays["x"]))
+        x, y = inputs(path, "x", arrays["x"], exact), _labels(path, "y", arrays["y"], len(arrays["x"]))
         return split(path.stem, x, y, _names(y))
-    train_x, test_x = (_inputs(path, key, arrays[key], exact) for key in ("train_x", "test_x"))
+    train_x, test_x = (inputs(path, key, arrays[key], exact) for key in ("train_x", "test_x"))
     train_y = _labels(path, "train_y", arrays["train_y"], len(train_x))
     test_y = _labels(path, "test_y", arrays["test_y"], len(test_x))
     if train_x.shape[1:] != test_x.shape[1:]:
@@ -52,7 +52,7 @@ def _read(path: Path, itemsize: int) -> dict[str, npt.NDArray[Any]]:
                 raise _bad(f"arrays x, y or {', '.join(_SPLIT)} in {path}", names)
             room = path.stat().st_size
             for name in wanted:
-                _check_member(path, archive, members[name], room, itemsize)
+                check_member(path, archive, members[name], room, itemsize)
             return {name: read_member(archive, members[name]) for name in wanted}
     except BadInput:
         raise
@@ -60,7 +60,7 @@ def _read(path: Path, itemsize: int) -> dict[str, npt.NDArray[Any]]:
         raise _bad(f"a sound .npz in {path}", error) from error
 
 
-def _check_member(
+def check_member(
     path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, room: int, itemsize: int
 ) -> None:
     """Everything the headers promise must agree and fit the file, before an array is allocated."""
@@ -71,7 +71,7 @@ def _check_member(
     check_room(math.prod(shape) * itemsize // 4, where)
 
 
-def _inputs(path: Path, key: str, array: npt.NDArray[Any], exact: bool) -> torch.Tensor:
+def inputs(path: Path, key: str, array: npt.NDArray[Any], exact: bool) -> torch.Tensor:
     if array.ndim not in (2, 3, 4):
         raise _bad(f"{key} as N×D, N×H×W or N×C×H×W in {path}", f"shape {array.shape}")
     if array.ndim == 4 and array.shape[1] > 4 and array.shape[3] in (1, 3, 4):

@@ -1,0 +1,289 @@
+"""The birthday test: how many different pictures a generator makes, from how soon it repeats itself.
+
+Collisions are looked for in fresh, disjoint batches, and every number has its confidence. The bound N* is a
+theorem where "the same picture" splits pictures into kinds; for near-duplicates it reads the pictures as if
+it did, and the closest pairs are there to be looked at. Not for whether the pictures are good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from math import inf, isfinite
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import BadInput
+from ..records import Record
+from .bounds import clopper_pearson, effective_support_bound, lower_limit, printed_bound, support_at_least
+from .counts import EffectiveSupport, effective_support
+from .pairs import Close, close_pairs
+from .sources import Features, Sampler, Source, open_source
+from .threshold import LEVEL, Calibration, Threshold
+
+PILOTS = 8  # batches to try a size on
+FIRST = 8  # the first size that is tried
+MOST_BATCHES, FEWEST_BATCHES = 50, 10  # unless asked for: a pool has no more than it has
+OnBatch = Callable[[int, int], None]  # (done, total)
+
+
+@dataclass(frozen=True)
+class ClosePair(Record):
+    """Two samples of one batch and their distance."""
+
+    distance: float
+    batch: int
+    first: int
+    second: int
+
+
+@dataclass(frozen=True)
+class Birthday(Record):
+    """What a birthday test found. `support_bound` is on N_eff, `support_at_least` on the support."""
+
+    batch_size: int
+    batches: int
+    collisions: int  # batches with at least one
+    collision_probability: float
+    interval: tuple[float, float]  # two-sided, Clopper–Pearson
+    confidence: float
+    support_bound: float | None  # N*, one-sided: N_eff is at most this; None without a collision
+    printed_bound: float | None  # the notes' closed form at the same lower limit
+    effective: EffectiveSupport  # from the number of colliding pairs
+    support_at_least: float | None  # only where no batch had a collision
+    threshold: Threshold
+    p_real: float | None  # so many collisions or more, were the generator as diverse as the real data
+    closest: tuple[ClosePair, ...]
+    samples: int  # drawn in all, pilots included
+    constant: bool  # every sample was the same
+
+    def __str__(self) -> str:
+        sure = f"{100 * self.confidence:g} %"
+        if self.constant:
+            return f"all {self.batches * self.batch_size:,} samples are the same picture"
+        if self.support_bound is None:
+            return f"no collision seen: the support is at least {_count(self.support_at_least)} ({sure})"
+        return (
+            f"effectively at most {_count(self.support_bound)} pictures ({sure}): "
+            f"{self.collisions} of {self.batches} batches of {self.batch_size:,} had a collision"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class BirthdayTest(Birthday):
+    """The same, with the closest pairs as pictures, k × 2 × the shape of a sample."""
+
+    pictures: Tensor
+
+    def to_dict(self) -> dict[str, Any]:
+        return Birthday(**{field.name: getattr(self, field.name) for field in fields(Birthday)}).to_dict()
+
+
+def birthday_test(
+    sampler: Sampler | Tensor | str | Source | Any,
+    batch_size: int | None = None,
+    batches: int | None = None,
+    threshold: float | None = None,
+    confidence: float = 0.95,
+    generator: torch.Generator | None = None,
+    *,
+    real: Any = None,
+    features: Features | None = None,
+    level: float = LEVEL,
+    budget: int = 100_000,
+    show: int = 10,
+    on_batch: OnBatch | None = None,
+) -> BirthdayTest:
+    """Draw `batches` fresh batches (50, or 10 of a pool) and count those in which two samples are the same.
+
+    Without a `batch_size` it is doubled until collisions appear in trial batches, or `budget` samples (of a
+    pool: all of it) would be spent; the batches that count are drawn afterwards. Two samples are the same if
+    their `features` (pixels unless given) are within `threshold`; without one it is calibrated on `real`,
+    held-out real data; without that only exact duplicates count. `show` is how many close pairs to keep.
+    """
+    _check(batch_size, batches, threshold, confidence, budget)
+    source = open_source(sampler)
+    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    room = budget if source.left is None else source.left
+    plan = _plan(source, room, batch_size, batches)
+    look = _Looks(source, features, _threshold(threshold, real, features, level, plan, generator), generator)
+    if batch_size is None:
+        plan = _grow(look, room, plan, batches)
+    found = []
+    for number in range(plan.batches):
+        found.append(look(plan.size, show))
+        if on_batch:
+            on_batch(number + 1, plan.batches)
+    return _result(found, plan.size, confidence, look, show)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    size: int
+    batches: int
+
+
+def _plan(source: Source, room: int, size: int | None, batches: int | None) -> _Plan:
+    """The largest batches that there are samples for; what was asked for is kept."""
+    if batches is None:
+        batches = MOST_BATCHES if source.left is None else FEWEST_BATCHES
+        if size is not None and source.left is not None:
+            batches = max(1, min(MOST_BATCHES, room // size))
+    if size is None:
+        size = room // batches
+    if size < 2 or (source.left is not None and size * batches > room):
+        raise BadInput(
+            f"at least {max(size, 2) * batches:,} samples of {source.name} for {batches} batches",
+            got=f"{room:,}",
+            do="use smaller or fewer batches, or more samples",
+        )
+    return _Plan(size, batches)
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    close: Close
+    pictures: Tensor  # of the closest pairs
+    constant: Tensor | None  # the one sample that all are equal to
+
+
+class _Looks:
+    """Draws batches and looks for collisions in them."""
+
+    def __init__(
+        self, source: Source, features: Features | None, threshold: Threshold, generator: torch.Generator
+    ) -> None:
+        self.source, self.features, self.generator = source, features, generator
+        self.threshold = threshold
+        self.drawn = 0
+
+    def __call__(self, size: int, show: int) -> _Batch:
+        samples = self.source.draw(size, self.generator)
+        self.drawn += size
+        points = samples.flatten(1) if self.features is None else self.features(samples)
+        close = close_pairs(points, self.threshold.distance, show)
+        pictures = torch.stack([samples[close.closest.first], samples[close.closest.second]], 1)
+        same = bool((samples == samples[:1]).all())
+        return _Batch(close, pictures, samples[0].clone() if same else None)
+
+
+def _grow(look: _Looks, room: int, largest: _Plan, batches: int | None) -> _Plan:
+    """The first size, doubling, at which a quarter of the trial batches collide; or the largest there is.
+
+    A pool pays for its trials with samples, and spends at most a fifth of what it has left on each size.
+    """
+    size = FIRST
+    while size < largest.size:
+        pool = look.source.left
+        if pool is not None and PILOTS * size > pool / 5:
+            break
+        seen = sum(look(size, 0).close.count > 0 for _ in range(PILOTS))
+        if 4 * seen >= PILOTS:
+            left = look.source.left
+            if batches is None and left is not None:
+                return _Plan(size, min(MOST_BATCHES, left // size))
+            return _Plan(size, largest.batches)
+        size *= 2
+    left = room if look.source.left is None else look.source.left
+    return _Plan(left // largest.batches, largest.batches)
+
+
+def _result(found: list[_Batch], size: int, confidence: float, look: _Looks, show: int) -> BirthdayTest:
+    batches = len(found)
+    collisions = sum(one.close.count > 0 for one in found)
+    limit = lower_limit(collisions, batches, confidence)
+    order = sorted(
+        (float(distance), number, place)
+        for number, one in enumerate(found)
+        for place, distance in enumerate(one.close.closest.distance)
+    )[:show]
+    closest = tuple(
+        ClosePair(
+            distance,
+            number,
+            int(found[number].close.closest.first[place]),
+            int(found[number].close.closest.second[place]),
+        )
+        for distance, number, place in order
+    )
+    pictures = [found[number].pictures[place] for _, number, place in order]
+    first = found[0].constant
+    return BirthdayTest(
+        batch_size=size,
+        batches=batches,
+        collisions=collisions,
+        collision_probability=collisions / batches,
+        interval=clopper_pearson(collisions, batches, confidence),
+        confidence=confidence,
+        support_bound=_finite(effective_support_bound(limit, size)),
+        printed_bound=_finite(printed_bound(limit, size)),
+        effective=effective_support(
+            [one.close.count for one in found],
+            [int((one.close.degree * (one.close.degree - 1)).sum()) for one in found],
+            size,
+            confidence,
+        ),
+        support_at_least=None if collisions else support_at_least(size, batches, confidence),
+        threshold=look.threshold,
+        p_real=_p_real(collisions, batches, look.threshold, size),
+        closest=closest,
+        samples=look.drawn,
+        constant=first is not None
+        and all(one.constant is not None and torch.equal(one.constant, first) for one in found),
+        pictures=torch.stack(pictures) if pictures else found[0].pictures[:0],
+    )
+
+
+def _threshold(
+    given: float | None,
+    real: Any,
+    features: Features | None,
+    level: float,
+    plan: _Plan,
+    generator: torch.Generator,
+) -> Threshold:
+    """Calibrated for the largest batches that may come: smaller ones of real data collide less often."""
+    if given is not None:
+        return Threshold(given, "given")
+    if real is None:
+        return Threshold(0.0, "exact")
+    source = open_source(real, name="the real data")
+    points = source.draw(10_000, generator) if source.pool is None else source.pool
+    return Calibration(points if features is None else features(points), level).at(plan.size)
+
+
+def _p_real(collisions: int, batches: int, threshold: Threshold, size: int) -> float | None:
+    """The binomial tail at the chance of a collision in a batch of real data, which is at most this."""
+    if threshold.real_support is None:
+        return None
+    from scipy import stats
+
+    level = min(1.0, size * (size - 1) / 2 / threshold.real_support)
+    return float(stats.binom.sf(collisions - 1, batches, level))
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _count(value: float | None) -> str:
+    """To three digits: the bound is not known better than that."""
+    value = inf if value is None else value
+    return f"{float(f'{value:.3g}'):,.0f}"
+
+
+def _check(
+    batch_size: int | None, batches: int | None, threshold: float | None, confidence: float, budget: int
+) -> None:
+    if batch_size is not None and batch_size < 2:
+        raise BadInput("batches of at least two samples", got=batch_size, do="use larger ones")
+    if batches is not None and batches < 1:
+        raise BadInput("at least one batch", got=batches, do="draw one")
+    if threshold is not None and not 0 <= threshold < inf:
+        raise BadInput("a threshold ≥ 0", got=threshold, do="use 0 for exact duplicates")
+    if not 0 < confidence < 1:
+        raise BadInput("a confidence in (0, 1)", got=confidence, do="use 0.95, for example")
+    if budget < 4:
+        raise BadInput("a budget of at least four samples", got=budget, do="allow more")

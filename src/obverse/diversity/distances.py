@@ -1,0 +1,64 @@
+"""Squared distances of two blocks of points: fast with a known margin of error, or exact. Not for searching.
+
+‖a − b‖² = ‖a‖² + ‖b‖² − 2a·b is a matrix product, and in float32 wrong in the digits that matter for
+near-duplicates. So it only chooses candidates, and those are measured by their differences in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+BLOCK = 2048  # rows: a block of distances takes 16 MB, and the product still has its full speed
+_CHUNK = 2**22  # values of differences held at a time, in float64: 32 MB
+
+OnBlock = Callable[[int, int], None]  # (done, total)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of the points less a common centre, with their squared norms."""
+
+    values: Tensor  # n × d
+    norms: Tensor  # n
+
+
+def centre(points: Tensor) -> Tensor:
+    """The mean, in float64: subtracting it keeps the norms, and so the margin, small."""
+    total = torch.zeros(points.shape[1], dtype=torch.float64)
+    for block in points.split(BLOCK):
+        total += block.to(torch.float64).sum(0)
+    return total / len(points)
+
+
+def rows(points: Tensor, middle: Tensor, dtype: torch.dtype) -> Rows:
+    values = points.to(dtype) - middle.to(dtype)
+    return Rows(values, values.square().sum(1))
+
+
+def approximate(a: Rows, b: Rows) -> Tensor:
+    """‖a − b‖² for each pair of rows, within `margin`; may be negative by as much."""
+    product = torch.addmm(b.norms, a.values, b.values.T, beta=1, alpha=-2)
+    return product.add_(a.norms[:, None])
+
+
+def margin(a: Rows, b: Rows) -> float:
+    """What `approximate` can be off by, at most: the error of sums of d products, and of the centring.
+
+    The standard bound n·u·Σ|terms| with Σ|terms| ≤ (‖a‖ + ‖b‖)²; twice, for the rounding of the centring.
+    """
+    size = float(a.norms.max()) ** 0.5 + float(b.norms.max()) ** 0.5
+    return float(2 * (a.values.shape[1] + 8) * torch.finfo(a.values.dtype).eps * size**2)
+
+
+def exact(points: Tensor, others: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """‖points[first] − others[second]‖² in float64, from the differences, pair by pair."""
+    step = max(1, _CHUNK // points.shape[1])
+    found = [
+        (points[i].to(torch.float64) - others[j].to(torch.float64)).square().sum(1)
+        for i, j in zip(first.split(step), second.split(step), strict=True)
+    ]
+    return torch.cat(found) if found else torch.zeros(0, dtype=torch.float64)
