@@ -17,7 +17,14 @@ from torch import Tensor
 
 from ..errors import BadInput
 from ..records import Record
-from .bounds import clopper_pearson, effective_support_bound, lower_limit, printed_bound, support_at_least
+from .bounds import (
+    check_confidence,
+    clopper_pearson,
+    effective_support_bound,
+    lower_limit,
+    printed_bound,
+    support_at_least,
+)
 from .counts import EffectiveSupport, effective_support
 from .pairs import Close, close_pairs
 from .sources import Features, Sampler, Source, open_source
@@ -283,7 +290,6 @@ def _check(
         raise BadInput("at least one batch", got=batches, do="draw one")
     if threshold is not None and not 0 <= threshold < inf:
         raise BadInput("a threshold ≥ 0", got=threshold, do="use 0 for exact duplicates")
-    if not 0 < confidence < 1:
-        raise BadInput("a confidence in (0, 1)", got=confidence, do="use 0.95, for example")
+    check_confidence(confidence)
     if budget < 4:
         raise BadInput("a budget of at least four samples", got=budget, do="allow more")

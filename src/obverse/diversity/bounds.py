@@ -39,7 +39,7 @@ def support_at_least(samples: int, batches: int, confidence: float = 0.95) -> fl
     It bounds the support, not N_eff: among laws on N points the uniform one collides least.
     """
     _check(0.0, samples)
-    _check_confidence(confidence)
+    check_confidence(confidence)
     if batches < 1:
         raise BadInput("at least one batch", got=batches, do="draw one")
     return _solve(samples, log(1 - confidence) / batches)
@@ -48,7 +48,8 @@ def support_at_least(samples: int, batches: int, confidence: float = 0.95) -> fl
 def printed_bound(collision: float, samples: int, mass: float = 1.0) -> float:
     """The notes' closed form, 2Mρ² / (−3 + √(9 + (24/M) ln 1/(1−γ)) − 2M(1−ρ)²).
 
-    At ρ = 1 it is at least N*. Below it holds only for mass that is uniform on S, and may turn negative.
+    At ρ = 1 it is at least N* while ln 1/(1−γ) is below about 1.2√M, and a little less beyond. For ρ < 1 it
+    holds only for mass that is uniform on S, and may turn negative.
     """
     _check(collision, samples)
     if collision == 0:
@@ -130,12 +131,12 @@ def _check(collision: float, samples: int) -> None:
         raise BadInput("a collision probability in [0, 1]", got=collision, do="check it")
 
 
-def _check_confidence(confidence: float) -> None:
+def check_confidence(confidence: float) -> None:
     if not 0 < confidence < 1:
         raise BadInput("a confidence in (0, 1)", got=confidence, do="use 0.95, for example")
 
 
 def _check_counts(collisions: int, batches: int, confidence: float) -> None:
-    _check_confidence(confidence)
+    check_confidence(confidence)
     if batches < 1 or not 0 <= collisions <= batches:
         raise BadInput("0 ≤ collisions ≤ batches, at least one", got=f"{collisions} of {batches}", do="count")

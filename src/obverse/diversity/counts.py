@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..errors import BadInput
 from ..records import Record
+from .bounds import check_confidence
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ def effective_support(
     B·[C(M,2)·q(1−q) + M(M−1)(M−2)(τ − q²)], τ the chance of a chain. The interval is the exact one of a
     Poisson number, widened by the dispersion, variance ÷ μ.
     """
+    check_confidence(confidence)
     if samples < 2 or not pairs or len(pairs) != len(chains):
         raise BadInput(
             "batches of at least two samples, pairs and chains of each",

@@ -68,10 +68,24 @@ def _block(
     again = (~sure).nonzero().flatten()
     if len(again):
         mine = None if own is None else own[again]
-        squared[again], index[again], _ = _ranked(
-            part[again], reference, part[again].to(torch.float64).mean(0), k, mine, block, torch.float64
+        middle = part[again].to(torch.float64).mean(0)
+        squared[again], index[again], sure = _ranked(
+            part[again], reference, middle, k, mine, block, torch.float64
         )
+        for row in again[~sure].tolist():
+            squared[row], index[row] = _by_differences(part[row], reference, k, own, row)
     return squared.sqrt(), index
+
+
+def _by_differences(
+    point: Tensor, reference: Tensor, k: int, own: Tensor | None, row: int
+) -> tuple[Tensor, Tensor]:
+    """One query without any shortcut: for points that even float64 norms can't tell apart."""
+    every = torch.arange(len(reference))
+    squared = exact(point[None], reference, torch.zeros_like(every), every)
+    if own is not None:
+        squared[own[row]] = inf
+    return squared.topk(k, largest=False, sorted=True)
 
 
 def _ranked(
@@ -106,7 +120,9 @@ def _ranked(
     true, order = true.sort(dim=1, stable=True)
     index = index.gather(1, order)
     whole = candidates == len(reference)
-    sure = torch.full((len(part),), whole) | (value[:, -1].to(torch.float64) - off >= true[:, k - 1])
+    last = true[:, k - 1]
+    # Nothing is nearer than an equal point.
+    sure = (value[:, -1].to(torch.float64) - off >= last) | (last == 0) | whole
     return true[:, :k].clone(), index[:, :k].clone(), sure
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, combinations, islice, product
-from math import inf, isfinite
+from math import inf, isfinite, nan
 
 import torch
 from torch import Tensor
@@ -119,8 +119,7 @@ class _Search:
     def _block(self, i: int, j: int, a: Rows, b: Rows) -> None:
         around = approximate(a, b)
         if i == j:
-            around.fill_diagonal_(inf)
-            around.masked_fill_(torch.ones_like(around, dtype=torch.bool).tril_(-1), inf)
+            around.masked_fill_(torch.ones_like(around, dtype=torch.bool).tril_(), nan)  # never a candidate
         off = margin(a, b)
         worst = self._worst(around, off)
         reach = max(worst, self.limit) + off
@@ -150,7 +149,7 @@ class _Search:
         if around.numel() < self.k:
             return inf
         kth = float(around.flatten().kthvalue(self.k).values)
-        return kth + off if isfinite(kth) else torch.finfo(torch.float64).max
+        return kth + off if isfinite(kth) else inf
 
     def _count(self, found: Tensor, values: Tensor, off: float) -> None:
         """Pairs surely within count at once; those within the margin of the limit are measured."""

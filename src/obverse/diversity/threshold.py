@@ -7,7 +7,7 @@ size holds `level` such pairs on average, so that at most so large a share of re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb, floor
+from math import comb, floor, inf, nextafter
 from typing import Literal
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 from ..errors import BadInput
 from ..records import Record
 from .distances import OnBlock
-from .pairs import closest_pairs
+from .pairs import close_pairs, closest_pairs
 from .sources import flat_points
 
 LEVEL = 0.05
@@ -69,16 +69,15 @@ class Calibration:
         points = self._points(batch_size)
         ratio = comb(points, 2) / comb(batch_size, 2)
         rank = floor(self._level * ratio)
-        distances = self._closest(points, max(rank, 1) + 1)
-        if rank < 1:
-            # Just below the closest real pair: none of the real pairs is within.
-            return self._threshold(float(distances[0]), 0, points, min(1.0, 1 / ratio))
-        return self._threshold(float(distances[min(rank, len(distances) - 1)]), rank, points, self._level)
-
-    def _threshold(self, above: float, rank: int, points: int, level: float) -> Threshold:
-        """The largest distance below the pair after the last one that may be within."""
-        distance = float(torch.tensor(above, dtype=torch.float64).nextafter(torch.tensor(-1.0).double()))
-        return Threshold(max(distance, 0.0), "calibrated", level, points, comb(points, 2) / max(rank, 1))
+        # Too few real points for this level: below the closest of their pairs, and that is one in `ratio`.
+        level = self._level if rank else min(1.0, 1 / ratio)
+        distances = self._closest(points, rank + 1)
+        above = float(distances[min(rank, len(distances) - 1)])
+        if above == 0:  # more equal real pictures than the level allows: equal is as strict as it gets
+            rank = close_pairs(self._some(points), 0.0, 0).count
+            level = min(1.0, rank / ratio)
+        distance = max(0.0, nextafter(above, -inf))
+        return Threshold(distance, "calibrated", level, points, comb(points, 2) / max(rank, 1))
 
     def _points(self, batch_size: int) -> int:
         """All real points, or as many as need no more than `_MOST` pairs."""
@@ -89,7 +88,12 @@ class Calibration:
 
     def _closest(self, points: int, count: int) -> Tensor:
         if len(self._found.get(points, ())) < count:
-            # The first points are as good as any, unless the file is sorted: take them at equal steps.
-            real = self._real[torch.linspace(0, len(self._real) - 1, points).round().long()]
-            self._found[points] = closest_pairs(real, count, on_block=self._on_block).distance
+            some = self._some(points)
+            self._found[points] = closest_pairs(some, count, on_block=self._on_block).distance
         return self._found[points]
+
+    def _some(self, points: int) -> Tensor:
+        """So many of the real points, at equal steps: a file may be in the order of its classes."""
+        if points == len(self._real):
+            return self._real
+        return self._real[torch.linspace(0, len(self._real) - 1, points).round().long()]
