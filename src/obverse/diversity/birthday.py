@@ -179,22 +179,17 @@ class _Looks:
 def _grow(look: _Looks, room: int, largest: _Plan, batches: int | None) -> _Plan:
     """The first size, doubling, at which a quarter of the trial batches collide; or the largest there is.
 
-    A pool pays for its trials with samples, and spends at most a fifth of what it has left on each size.
+    Trials are paid for with samples: at most a fifth of what is left for each size.
     """
     size = FIRST
-    while size < largest.size:
-        pool = look.source.left
-        if pool is not None and PILOTS * size > pool / 5:
-            break
+    while size < largest.size and 5 * PILOTS * size <= room - look.drawn:
         seen = sum(look(size, 0).close.count > 0 for _ in range(PILOTS))
         if 4 * seen >= PILOTS:
-            left = look.source.left
-            if batches is None and left is not None:
-                return _Plan(size, min(MOST_BATCHES, left // size))
-            return _Plan(size, largest.batches)
+            if batches is None and look.source.left is not None:
+                return _Plan(size, min(MOST_BATCHES, look.source.left // size))
+            return _Plan(min(size, (room - look.drawn) // largest.batches), largest.batches)
         size *= 2
-    left = room if look.source.left is None else look.source.left
-    return _Plan(left // largest.batches, largest.batches)
+    return _Plan((room - look.drawn) // largest.batches, largest.batches)
 
 
 def _result(found: list[_Batch], size: int, confidence: float, look: _Looks, show: int) -> BirthdayTest:

@@ -70,15 +70,17 @@ def close_pairs(
 
 def equal_rows(points: Tensor) -> Tensor:
     """For each row the index of the first row that is equal to it, by hashing."""
-    kind = torch.int32 if points.dtype == torch.float32 else torch.int64
+    words = points.shape[1] * points.element_size() // 4
     for seed in range(64):
-        factors = torch.randint(
-            -(2**62), 2**62, (points.shape[1],), generator=torch.Generator().manual_seed(seed)
-        )
-        factors = factors * 2 + 1
-        # + 0.0 makes −0 and 0 the same bits; products and sums of int64 wrap around, as a hash should.
+        generator = torch.Generator().manual_seed(seed)
+        factors = torch.randint(-(2**62), 2**62, (words,), generator=generator) * 2 + 1
+        # + 0.0 makes −0 and 0 the same bits; products and sums of int64 wrap around, as a hash should. Words
+        # of 32 bits: whole numbers in float64 end with 50 zeros, and these would be all that is left of them.
         found = torch.cat(
-            [((part + 0.0).view(kind).to(torch.int64) * factors).sum(1) for part in points.split(BLOCK)]
+            [
+                ((part + 0.0).contiguous().view(torch.int32).to(torch.int64) * factors).sum(1)
+                for part in points.split(BLOCK)
+            ]
         )
         _, group = torch.unique(found, return_inverse=True)
         index = torch.arange(len(points))

@@ -87,8 +87,8 @@ def open_source(source: Any, *, name: str | None = None) -> Source:
     if isinstance(source, Source):
         return source
     if isinstance(source, Tensor | np.ndarray):
-        x = torch.as_tensor(source)
         title = name or "the samples"
+        x = source if isinstance(source, Tensor) else _tensor(source, title)
         if x.ndim < 1 or len(x) < 2:
             got = len(x) if x.ndim else "a single number"
             raise BadInput(f"at least two samples in {title}", got=got, do="add some")
@@ -106,6 +106,14 @@ def open_source(source: Any, *, name: str | None = None) -> Source:
         got=type(source).__name__,
         do="give one of these",
     )
+
+
+def _tensor(array: np.ndarray[Any, Any], name: str) -> Tensor:
+    """A copy where torch needs one: other byte orders, backward strides, memory that is only to be read."""
+    if array.dtype.kind not in "fu":
+        raise BadInput(f"floating samples, or bytes, in {name}", got=array.dtype, do="convert them")
+    plain = array.dtype.isnative and array.flags.writeable and array.flags.c_contiguous
+    return torch.from_numpy(array if plain else np.array(array, array.dtype.newbyteorder("="), order="C"))
 
 
 def checked_samples(x: Tensor, name: str) -> Tensor:
