@@ -18,6 +18,8 @@ from ..errors import BadInput
 from .distances import BLOCK, OnBlock, Rows, approximate, centre, exact, margin, rows
 from .sources import flat_points
 
+GLANCE = 16  # columns that rows are first told apart by
+KEPT = 2**26  # values of centred points that are kept for all blocks: 256 MB
 _CROWDED = 16  # candidates a row from which a block is searched again in float64
 
 
@@ -70,26 +72,39 @@ def close_pairs(
 
 def equal_rows(points: Tensor) -> Tensor:
     """For each row the index of the first row that is equal to it, by hashing."""
-    words = points.shape[1] * points.element_size() // 4
+    owner = torch.arange(len(points))
+    # A few columns tell most rows apart; only the others are looked at as a whole.
+    short = _hash(points[:, :: -(-points.shape[1] // GLANCE)], 0)
+    _, group, count = torch.unique(short, return_inverse=True, return_counts=True)
+    doubtful = (count[group] > 1).nonzero().flatten()
+    if len(doubtful):
+        owner[doubtful] = doubtful[_equal_rows(points if len(doubtful) == len(points) else points[doubtful])]
+    return owner
+
+
+def _equal_rows(points: Tensor) -> Tensor:
+    index = torch.arange(len(points))
     for seed in range(64):
-        generator = torch.Generator().manual_seed(seed)
-        factors = torch.randint(-(2**62), 2**62, (words,), generator=generator) * 2 + 1
-        # + 0.0 makes −0 and 0 the same bits; products and sums of int64 wrap around, as a hash should. Words
-        # of 32 bits: whole numbers in float64 end with 50 zeros, and these would be all that is left of them.
-        found = torch.cat(
-            [
-                ((part + 0.0).contiguous().view(torch.int32).to(torch.int64) * factors).sum(1)
-                for part in points.split(BLOCK)
-            ]
-        )
-        _, group = torch.unique(found, return_inverse=True)
-        index = torch.arange(len(points))
+        _, group = torch.unique(_hash(points, seed), return_inverse=True)
         first = torch.full((int(group.max()) + 1,), len(points)).scatter_reduce(0, group, index, "amin")
         owner = first[group]
         moved = (owner != index).nonzero().flatten()
         if all(torch.equal(points[part], points[owner[part]]) for part in moved.split(BLOCK)):
             return owner
     raise AssertionError("64 hashes with collisions")  # 2^-64 each
+
+
+def _hash(points: Tensor, seed: int) -> Tensor:
+    """64 bits a row. + 0.0 makes −0 and 0 the same bits; products and sums of int64 wrap around, as a hash
+    should. Words of 32 bits: whole numbers in float64 end with 50 zeros, which would be all that is left."""
+    words = points.shape[1] * points.element_size() // 4
+    generator = torch.Generator().manual_seed(seed)
+    factors = torch.randint(-(2**62), 2**62, (words,), generator=generator) * 2 + 1
+    found = [
+        ((part + 0.0).contiguous().view(torch.int32).to(torch.int64) * factors).sum(1)
+        for part in points.split(BLOCK)
+    ]
+    return torch.cat(found)
 
 
 class _Search:
@@ -103,20 +118,26 @@ class _Search:
         self.degree = torch.zeros(len(points), dtype=torch.int64)
         self.best = torch.zeros(0, dtype=torch.float64)  # squared, ascending
         self.pairs = torch.zeros(0, 2, dtype=torch.int64)
+        self._kept: dict[int, Rows] = {}
 
     def run(self, on_block: OnBlock | None) -> None:
         starts = list(range(0, len(self.points), self.block))
         total, done = len(starts) * (len(starts) + 1) // 2, 0
         for i in starts:
-            a = self._rows(i, torch.float32)
+            a = self._rows(i)
             for j in starts[starts.index(i) :]:
-                self._block(i, j, a, a if i == j else self._rows(j, torch.float32))
+                self._block(i, j, a, a if i == j else self._rows(j))
                 done += 1
                 if on_block:
                     on_block(done, total)
 
-    def _rows(self, start: int, dtype: torch.dtype) -> Rows:
-        return rows(self.points[start : start + self.block], self.middle, dtype)
+    def _rows(self, start: int) -> Rows:
+        if start in self._kept:
+            return self._kept[start]
+        found = rows(self.points[start : start + self.block], self.middle, torch.float32)
+        if self.points.numel() <= KEPT:
+            self._kept[start] = found
+        return found
 
     def _block(self, i: int, j: int, a: Rows, b: Rows) -> None:
         around = approximate(a, b)
@@ -147,10 +168,12 @@ class _Search:
             return -inf
         if len(self.best) == self.k:
             return float(self.best[-1])
-        # Not k yet: the k-th of this block is a bound, if it has as many.
+        # Not k yet: the k-th of this block is a bound, if it has as many; of its rows' smallest, a quick one.
         if around.numel() < self.k:
             return inf
-        kth = float(around.flatten().kthvalue(self.k).values)
+        least = torch.where(around.isnan(), inf, around).amin(1)
+        some = least if int(least.isfinite().sum()) >= self.k else around.flatten()
+        kth = float(some.kthvalue(self.k).values)
         return kth + off if isfinite(kth) else inf
 
     def _count(self, found: Tensor, values: Tensor, off: float) -> None:

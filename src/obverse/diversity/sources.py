@@ -129,14 +129,20 @@ def checked_samples(x: Tensor, name: str) -> Tensor:
         raise BadInput(f"floating samples, or bytes, from {name}", got=x.dtype, do="convert them: x.float()")
     if x[:1].numel() == 0:
         raise BadInput(f"samples with values from {name}", got=f"shape {tuple(x.shape)}", do="check them")
+    # A sum is finite only if all its terms are, and is one pass over them.
+    if not bool(torch.isfinite(x.flatten(1).sum(1, dtype=torch.float64)).all()):
+        _refuse_infinite(x, name)
+    return x
+
+
+def _refuse_infinite(x: Tensor, name: str) -> None:
     wrong = (~torch.isfinite(x.flatten(1)).all(1)).nonzero().flatten()
-    if len(wrong):
+    if len(wrong):  # not so where sums of float64 overflowed
         raise BadInput(
             f"finite values in {name}",
             got=f"NaN or infinity in {len(wrong):,} of {len(x):,} samples, first in number {int(wrong[0])}",
             do="leave these out, or mend the generator",
         )
-    return x
 
 
 def flat_points(x: Tensor, name: str = "the samples", *, constant: bool = False) -> Tensor:
