@@ -27,7 +27,7 @@ class Rows:
 
 
 def centre(points: Tensor) -> Tensor:
-    """About the mean, in float64, from some of the rows: without it the norms, and so the margin, are larger."""
+    """About the mean, in float64, from some of the rows: it keeps the norms small, and so the margin."""
     some = points[:: -(-len(points) // BLOCK)]
     return some.mean(0, dtype=torch.float64)
 

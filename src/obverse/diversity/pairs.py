@@ -160,7 +160,11 @@ class _Search:
         if self.limit >= 0:
             self._count(found, values, off)
         if self.k:
-            self._keep(found[values <= worst + off])
+            found, values = found[values <= worst + off], values[values <= worst + off]
+            if len(found) > _CROWDED * max(len(around), self.k):
+                # Ties up to the rounding of float64, as of few-valued features: any k of them will do.
+                found = found[values.topk(self.k, largest=False).indices]
+            self._keep(found)
 
     def _worst(self, around: Tensor, off: float) -> float:
         """The squared distance that the k-th closest pair has at most."""
