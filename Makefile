@@ -89,13 +89,15 @@ docs: $(VENV)/installed
 	$(BIN)/python experiments/make_cnn_tables.py
 	$(BIN)/python experiments/make_identity_page.py
 	$(BIN)/python experiments/make_ladder_page.py
+	$(BIN)/python experiments/make_generators_page.py
 
 claims: $(VENV)/installed
 	$(BIN)/obverse claims run 'alm.*' --out runs/claims
 	$(BIN)/obverse claims run 'alm.sec4.*' --long --out runs/claims-trained
 	$(BIN)/obverse claims run 'identity.*' --out runs/claims-identity
 	$(BIN)/obverse claims run 'ladder.*' --out runs/claims-ladder
-	@for each in claims claims-trained claims-identity claims-ladder; do \
+	$(BIN)/obverse claims run 'vae.*' 'gan.*' --out runs/claims-generative
+	@for each in claims claims-trained claims-identity claims-ladder claims-generative; do \
 	  mkdir -p experiments/results/$$each; \
 	  cp runs/$$each/claims.json runs/$$each/claims.html experiments/results/$$each; \
 	done

@@ -29,10 +29,10 @@ def short(value: Any) -> Any:
 
 
 def measure(
-    file: Path, settings: Mapping[str, Any], entries: Mapping[str, Callable[[], Any]]
+    file: Path, settings: Mapping[str, Any], entries: Mapping[str, Callable[[], Any]], threads: int = 1
 ) -> dict[str, Any]:
     """Every entry, written as it is done; what is in the file already, by the same settings, stays."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     wanted = json.loads(json.dumps(settings))
     known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     if known.get("settings") != wanted:

@@ -33,11 +33,24 @@ _LATER = {
     "ShadowClassifier": "obverse.training.classifier",  # scikit-learn
     "audit": "obverse.randomlike.audit",
 }
+_PACKAGES = (
+    "data",
+    "nets",
+    "shadow",
+    "randomlike",
+    "identity",
+    "ladder",
+    "generative",
+    "diversity",
+    "training",
+    "claims",
+    "report",
+)
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
-    if name in ("data", "nets", "shadow", "randomlike", "identity", "ladder", "training", "claims", "report"):
+    if name in _PACKAGES:
         return import_module(f"obverse.{name}")
     raise AttributeError(f"module 'obverse' has no attribute {name!r}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..errors import BadInput
 from .claim import Claim
 
-PAPERS = ("alm", "identity", "ladder")  # the packages of claims beside this file, one a paper
+PAPERS = ("alm", "identity", "ladder", "vae", "gan")  # the packages of claims beside this file, one a paper
 PREFIX = "obverse_claims_"  # of the name that a user's file has as a module
 _CLAIMS: dict[str, tuple[str, Claim]] = {}  # by id, with the module that registered it
 _LOADING: list[str] = []  # the user's file that is being run

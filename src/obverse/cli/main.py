@@ -18,6 +18,7 @@ from ..training.fit import Interrupted
 from .audit import audit
 from .claims import claims_app
 from .compare import compare
+from .generate import generate_app
 from .ladder import ladder
 from .memorize import memorize
 from .report import report
@@ -35,6 +36,7 @@ app = typer.Typer(
 for command in (train, compare, sample, shadow, audit, memorize, ladder, report):
     app.command()(command)
 app.add_typer(claims_app, name="claims")
+app.add_typer(generate_app, name="generate")
 
 
 def _print_version(wanted: bool) -> None:

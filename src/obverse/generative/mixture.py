@@ -158,4 +158,5 @@ class Mixture(nn.Module):
     @torch.no_grad()
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n pictures, each from a generator drawn by the weights."""
-        return self.decode(networks.draw((n, self.latent), self.generator_logits, generator))
+        z = networks.draw((n, self.latent), self.generator_logits, generator)
+        return networks.decode_in_blocks(self.decode, z, self.input_shape)

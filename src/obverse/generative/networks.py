@@ -7,7 +7,7 @@ batch norms: the gradient penalty of a critic is about one picture at a time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod, sqrt
 from typing import Literal
@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from ..errors import BadInput
 
 Body = Literal["mlp", "conv"]
-FILTERS = (32, 64)  # of the two convolutions
+FILTERS = (16, 32)  # of the two convolutions
+AT_A_TIME = 1000  # pictures that samples are made by
 LEAK = 0.2  # slope of a critic's activations below 0: a ReLU that is off would give the generator no gradient
 
 
@@ -82,6 +83,14 @@ def draw(shape: Sequence[int], like: Tensor, generator: torch.Generator) -> Tens
     """Standard normal numbers with the dtype and on the device of a tensor, wherever the generator is."""
     made = torch.randn(tuple(shape), generator=generator, dtype=like.dtype, device=generator.device)
     return made.to(like.device)
+
+
+def decode_in_blocks(decode: Callable[[Tensor], Tensor], z: Tensor, shape: Sequence[int]) -> Tensor:
+    """decode(z), a block of rows at a time: the memory of its layers does not grow with their number."""
+    pictures = z.new_empty(len(z), *shape)
+    for start in range(0, len(z), AT_A_TIME):
+        pictures[start : start + AT_A_TIME] = decode(z[start : start + AT_A_TIME])
+    return pictures
 
 
 def check_sizes(shape: Sequence[int], other: int, hidden: Sequence[int], body: str) -> None:

@@ -66,8 +66,11 @@ class ShadowGenerator:
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n pictures (n, *input_shape)."""
         rows = torch.randint(len(self.data), (n,), generator=generator)
-        drawn = [self._shadow_of(self.data[some], generator) for some in rows.split(AT_A_TIME)]
-        return torch.cat(drawn) if drawn else self.data[:0].clone()
+        pictures = self.data.new_empty(n, *self.input_shape)
+        for start in range(0, n, AT_A_TIME):
+            some = slice(start, start + AT_A_TIME)
+            pictures[some] = self._shadow_of(self.data[rows[some]], generator)
+        return pictures
 
     def _shadow_of(self, x: Tensor, generator: torch.Generator) -> Tensor:
         made = self.shadow.of(x, self.layer, self.keep, generator, match_norm=self.level == "norm")

@@ -157,7 +157,8 @@ class VAE(nn.Module):
     @torch.no_grad()
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n pictures X' = f(z), z ~ N(0, I): the means of p(x|z), without the noise around them."""
-        return self.decode(networks.draw((n, self.latent), next(self.parameters()), generator))
+        z = networks.draw((n, self.latent), next(self.parameters()), generator)
+        return networks.decode_in_blocks(self.decode, z, self.input_shape)
 
 
 def check_pixels(x: Tensor) -> None:

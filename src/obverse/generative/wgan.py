@@ -105,7 +105,7 @@ class WGAN(nn.Module):
     @torch.no_grad()
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n pictures from seeds z ~ N(0, I)."""
-        return self.decode(self._seeds(n, generator))
+        return networks.decode_in_blocks(self.decode, self._seeds(n, generator), self.input_shape)
 
     def _seeds(self, n: int, generator: torch.Generator) -> Tensor:
         return networks.draw((n, self.latent), next(self.parameters()), generator)

@@ -1,5 +1,7 @@
 """One self-contained HTML page from a run, a comparison, an audit, claims, shadows, a memory or a ladder.
 
+A run is of a classifier or of a generator.
+
 Not for computing results.
 
 Everything that comes from a directory is untrusted text: it goes through the template's escaping, and
@@ -24,11 +26,14 @@ from ..randomlike.reading import NAME as AUDIT
 from ..randomlike.reading import read_audit
 from ..shadow.surveyed import NAME as SURVEY
 from ..training.compare import Row
+from ..training.rundir import holds_generator
 from ..training.settings import foreign
 from . import palette, words
 from .audit_page import render_audit
 from .claims_page import render_sweep
 from .figures import figures
+from .generator_page import PAGE as GENERATOR_PAGE
+from .generator_page import generator_page
 from .images import COLUMNS, SCALING, ZERO, check_images, choose_run, shadow_pictures, triple_png
 from .ladder_page import ladder_page
 from .memorize_page import PAGE, recall_page
@@ -56,7 +61,8 @@ class Gallery:
 
 
 def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -> Path:
-    """Write the page of a run or comparison directory, `report.html` in it, of an audit, `audit.html`, of
+    """Write the page of a run (of a classifier or a generator) or comparison directory, `report.html` in it,
+    of an audit, `audit.html`, of
     a sweep of claims, `claims.html`, of a survey of shadows, `shadow.html`, of a memorized data set,
     `memorize.html`, or of a ladder, `ladder.html`.
 
@@ -68,6 +74,10 @@ def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -
     cannot be loaded, the page says so.
     """
     path = Path(path)
+    if holds_generator(path):
+        target = _target(out, path / GENERATOR_PAGE)
+        write_text(target, generator_page(path, data))
+        return target
     if _is_ladder(path):
         target = _target(out, (path if path.is_dir() else path.parent) / "ladder.html")
         write_text(target, ladder_page(path))

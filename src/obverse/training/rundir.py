@@ -1,5 +1,6 @@
 """A run directory: config.json, metrics.jsonl, checkpoint/, model.safetensors. Not for training.
 
+A run is of a classifier or, where its config.json says so, of a generator; who reads one refuses the other.
 Every stage of a run can be done alone on the directory it finds; files in it are data, read with checks.
 """
 
@@ -8,17 +9,21 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput, ObverseError
 from ..files import explained, parse_json, read_json, write_json, write_text
+from .generator_settings import GeneratorSettings
 from .settings import Settings
 
 FORMAT = 1
+GENERATOR = "generator"  # the kind of a run; that of a classifier says none
+MAX_NUMBERS = 2**26  # of one picture that a generator makes
 OF_SHADOWS = ("shadow_error", "label_agreement")  # only where a run measures them
 
 
@@ -63,25 +68,91 @@ class RunRecord:
         return last
 
 
+@dataclass(frozen=True)
+class GeneratorRecord:
+    """What the run directory of a generator says; the shape of a picture, so that samples need no data."""
+
+    path: Path
+    settings: GeneratorSettings
+    input_shape: tuple[int, ...]
+    environment: dict[str, Any]
+    metrics: tuple[dict[str, Any], ...]
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / "model.safetensors").is_file()
+
+
 def create_run(path: Path, settings: Settings) -> None:
     """A new, empty run directory; an existing run is never overwritten."""
+    _create(path, {"settings": settings.to_dict()})
+
+
+def create_generator_run(path: Path, settings: GeneratorSettings, input_shape: Sequence[int]) -> None:
+    """The same for a generator."""
+    _create(path, {"kind": GENERATOR, "input_shape": list(input_shape), "settings": settings.to_dict()})
+
+
+def _create(path: Path, config: Mapping[str, Any]) -> None:
     with explained(path):
         path.mkdir(parents=True, exist_ok=True)
     with locked(path):
         if (path / "config.json").exists():
+            command = "obverse generate train" if holds_generator(path) else "obverse train"
             raise BadInput(
                 "a directory without a run",
                 got=f"{path}, which holds one",
-                do=f"resume it with: obverse train --resume {path} — or choose another --out",
+                do=f"resume it with: {command} --resume {path} — or choose another --out",
             )
-        write_json(
-            path / "config.json",
-            {"format": FORMAT, "settings": settings.to_dict(), "environment": describe_environment()},
-        )
+        write_json(path / "config.json", {"format": FORMAT, **config, "environment": describe_environment()})
 
 
 def read_run(path: Path) -> RunRecord:
-    """Read a run directory, refusing what is not understood."""
+    """Read the run directory of a classifier, refusing what is not understood."""
+    config = _config(path)
+    if config.get("kind") == GENERATOR:
+        raise BadInput(
+            "a run of a classifier, made by `obverse train`",
+            got=f"a run of a generator in {path}",
+            do="use it with obverse generate, obverse report or obverse diversity",
+        )
+    settings = Settings.from_mapping(config["settings"], str(path / "config.json"))
+    return RunRecord(path, settings, config["environment"], tuple(read_metrics(path)))
+
+
+def read_generator_run(path: Path) -> GeneratorRecord:
+    """Read the run directory of a generator, refusing what is not understood."""
+    config = _config(path)
+    if config.get("kind") != GENERATOR:
+        raise BadInput(
+            "a run of a generator, made by `obverse generate train`",
+            got=f"a run of a classifier in {path}",
+            do="use it with obverse sample, obverse shadow or obverse report",
+        )
+    where = str(path / "config.json")
+    settings = GeneratorSettings.from_mapping(config["settings"], where)
+    found = config.get("input_shape")
+    shape = tuple(found) if isinstance(found, list) and len(found) in (1, 3) else ()
+    whole = shape and all(type(size) is int and 1 <= size <= MAX_NUMBERS for size in shape)
+    if not whole or prod(shape) > MAX_NUMBERS or None in (settings.epochs, settings.evaluate_every):
+        raise BadInput(
+            f"an input_shape of one or three sizes, epochs and evaluate_every in {where}",
+            got=f"{str(found)[:60]}, {settings.epochs} and {settings.evaluate_every}",
+            do="restore it or start a new run",
+        )
+    return GeneratorRecord(path, settings, shape, config["environment"], tuple(read_metrics(path)))
+
+
+def holds_generator(path: Path) -> bool:
+    """Whether the run in this directory says that it is of a generator; no errors: a reader has those."""
+    try:
+        return read_json(path / "config.json", "the config.json of a run").get("kind") == GENERATOR
+    except ObverseError:
+        return False
+
+
+def _config(path: Path) -> dict[str, Any]:
+    """The config.json with settings and an environment, their content unchecked."""
     config = read_json(path / "config.json", "the config.json of a run")
     if config.get("format") != FORMAT or not isinstance(config.get("settings"), dict):
         raise BadInput(
@@ -89,11 +160,14 @@ def read_run(path: Path) -> RunRecord:
             got=f"format {config.get('format')!r} in {path / 'config.json'}",
             do="use the version of obverse that wrote it",
         )
-    settings = Settings.from_mapping(config["settings"], str(path / "config.json"))
+    if config.get("kind") not in (None, GENERATOR):
+        raise BadInput(
+            f"a run of a classifier or a generator in {path}",
+            got=f"a run of the kind {str(config['kind'])[:60]!r}",
+            do="use the version of obverse that wrote it",
+        )
     environment = config.get("environment")
-    return RunRecord(
-        path, settings, environment if isinstance(environment, dict) else {}, tuple(read_metrics(path))
-    )
+    return config | {"environment": environment if isinstance(environment, dict) else {}}
 
 
 @contextmanager

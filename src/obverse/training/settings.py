@@ -10,12 +10,12 @@ import sys
 import tomllib
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from ..errors import BadInput
 from ..nets.allconv import Init
@@ -25,8 +25,43 @@ from ..shadow.loss import Labels
 Net = Literal["mlp", "allconv"]
 
 
+class FromMapping:
+    """What settings of every kind share: from a mapping with checks, and back for JSON."""
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        return tuple(get_type_hints(cls))
+
+    @classmethod
+    def tuples(cls) -> tuple[str, ...]:
+        """The settings that are lists of whole numbers."""
+        return tuple(name for name, hint in get_type_hints(cls).items() if get_origin(hint) is tuple)
+
+    def to_dict(self) -> dict[str, Any]:
+        values = {name: getattr(self, name) for name in self.names()}
+        return values | {name: list(values[name]) for name in self.tuples()}
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any], source: str) -> Self:
+        """Settings from parsed TOML or JSON; unknown names and wrong types are refused by name."""
+        hints = get_type_hints(cls)
+        for name, value in values.items():
+            if name not in hints:
+                near = get_close_matches(name, hints, n=1)
+                raise BadInput(
+                    f"a setting of obverse in {source}",
+                    got=repr(name),
+                    do=f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(hints)}",
+                )
+            if not _fits(value, hints[name]):
+                raise BadInput(
+                    f"{name} to be {_spell(hints[name])} in {source}", got=repr(value), do="correct its value"
+                )
+        return cls(**values)
+
+
 @dataclass(frozen=True)
-class Settings:
+class Settings(FromMapping):
     """Everything that decides the numbers of a run.
 
     `weight` is a number once this is made: 1 for the "mlp", 0 for "allconv", unless it was given.
@@ -75,25 +110,25 @@ class Settings:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.weight is None:
             object.__setattr__(self, "weight", float(self.net == "mlp"))
-        _check(f"net out of {', '.join(get_args(Net))}", self.net, self.net in get_args(Net))
-        _check("train_size ≥ 1", self.train_size, self.train_size is None or self.train_size >= 1)
-        _check("validation ≥ 0", self.validation, self.validation >= 0)
-        _check("hidden widths ≥ 1", self.hidden, all(width >= 1 for width in self.hidden))
-        _check("dropout in [0, 1)", self.dropout, 0 <= self.dropout < 1)
-        _check("epochs ≥ 1", self.epochs, self.epochs >= 1)
-        _check("batch ≥ 1", self.batch, self.batch >= 1)
-        _check("rate > 0", self.rate, 0 < self.rate < float("inf"))
-        _check("momentum in [0, 1)", self.momentum, 0 <= self.momentum < 1)
-        _check("decay ≥ 0", self.decay, 0 <= self.decay < float("inf"))
+        check(f"net out of {', '.join(get_args(Net))}", self.net, self.net in get_args(Net))
+        check("train_size ≥ 1", self.train_size, self.train_size is None or self.train_size >= 1)
+        check("validation ≥ 0", self.validation, self.validation >= 0)
+        check("hidden widths ≥ 1", self.hidden, all(width >= 1 for width in self.hidden))
+        check("dropout in [0, 1)", self.dropout, 0 <= self.dropout < 1)
+        check("epochs ≥ 1", self.epochs, self.epochs >= 1)
+        check("batch ≥ 1", self.batch, self.batch >= 1)
+        check("rate > 0", self.rate, 0 < self.rate < float("inf"))
+        check("momentum in [0, 1)", self.momentum, 0 <= self.momentum < 1)
+        check("decay ≥ 0", self.decay, 0 <= self.decay < float("inf"))
         rising = all(first < second for first, second in pairwise((0, *self.drops)))
-        _check("drops as rising numbers of steps, from 1", self.drops, rising)
-        _check("weight ≥ 0", self.weight, 0 <= self.weight < float("inf"))
-        _check("keep in (0, 1]", self.keep, 0 < self.keep <= 1)
-        _check("noise ≥ 0", self.noise, 0 <= self.noise < float("inf"))
-        _check("seed ≥ 0", self.seed, self.seed >= 0)
-        _check("evaluate_every ≥ 1", self.evaluate_every, self.evaluate_every >= 1)
+        check("drops as rising numbers of steps, from 1", self.drops, rising)
+        check("weight ≥ 0", self.weight, 0 <= self.weight < float("inf"))
+        check("keep in (0, 1]", self.keep, 0 < self.keep <= 1)
+        check("noise ≥ 0", self.noise, 0 <= self.noise < float("inf"))
+        check("seed ≥ 0", self.seed, self.seed >= 0)
+        check("evaluate_every ≥ 1", self.evaluate_every, self.evaluate_every >= 1)
         every = self.checkpoint_every
-        _check("checkpoint_every ≥ 1", every, every is None or every >= 1)
+        check("checkpoint_every ≥ 1", every, every is None or every >= 1)
 
     @property
     def has_shadows(self) -> bool:
@@ -104,34 +139,13 @@ class Settings:
         """The learning rate of a step, counted from 0."""
         return self.rate / 10.0 ** bisect_right(self.drops, step)
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {name: list(getattr(self, name)) for name in TUPLES}
-
-    @classmethod
-    def from_mapping(cls, values: Mapping[str, Any], source: str) -> Settings:
-        """Settings from parsed TOML or JSON; unknown names and wrong types are refused by name."""
-        hints = get_type_hints(cls)
-        for name, value in values.items():
-            if name not in hints:
-                near = get_close_matches(name, hints, n=1)
-                raise BadInput(
-                    f"a setting of obverse in {source}",
-                    got=repr(name),
-                    do=f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(hints)}",
-                )
-            if not _fits(value, hints[name]):
-                raise BadInput(
-                    f"{name} to be {_spell(hints[name])} in {source}", got=repr(value), do="correct its value"
-                )
-        return cls(**values)
-
 
 # What only one net looks at.
 OF_NET: dict[Net, tuple[str, ...]] = {
     "mlp": ("hidden", "dropout", "uniform_bias"),
     "allconv": ("stem", "widths", "blocks", "norm", "shortcut", "init"),
 }
-TUPLES = tuple(field.name for field in fields(Settings) if isinstance(field.default, tuple))
+TUPLES = Settings.tuples()
 _LARGEST = sys.float_info.max
 
 
@@ -164,10 +178,11 @@ def refuse_foreign(settings: Settings) -> None:
 
 
 def setting_names() -> tuple[str, ...]:
-    return tuple(field.name for field in fields(Settings))
+    return Settings.names()
 
 
-def _check(condition: str, got: object, holds: bool) -> None:
+def check(condition: str, got: object, holds: bool) -> None:
+    """An error for a setting out of its range."""
     if not holds:
         raise BadInput(condition, got=got, do="correct this setting")
 

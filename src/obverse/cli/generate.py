@@ -1,0 +1,354 @@
+"""`obverse generate`: train a generator into a run directory, and draw samples from it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+
+import typer
+
+from ..data import NAMES
+from ..errors import BadInput
+from ..files import TEMPORARY, explained, replace_atomically
+from ..training import Interrupted
+from ..training.generator_settings import HIDDEN, LATENT, RATE, GeneratorSettings
+from ..training.rundir import create_generator_run, read_generator_run
+from ..training.settings import read_toml
+from .progress import layer_progress
+from .train import free_path, use_threads
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+generate_app = typer.Typer(
+    help="Generators: train a VAE, a Wasserstein GAN or a mixture of them, and draw samples.\n\n"
+    "Example: obverse generate train --model vae --data mnist --out runs/vae",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+BLOCK = 1000  # samples at a time
+REFRESH = 0.1  # seconds between two drawings of the bar: a step may take a hundredth of it
+SAMPLE = "sample-{:06d}.png"
+
+
+def _by_model(usual: Mapping[Any, object]) -> str:
+    """The defaults of a setting, for the help: "vae 20, wgan 64"."""
+    shown: dict[str, list[str]] = {}
+    for model, value in usual.items():
+        text = ",".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}"
+        shown.setdefault(text, []).append(model)
+    return "; ".join(f"{' and '.join(models)} {text}" for text, models in shown.items())
+
+
+# name: (panel, help, metavar)
+FLAGS: dict[str, tuple[str, str, str | None]] = {
+    "model": ("Model", "vae, wgan or mixture, several generators and critics with trained weights.", "WHICH"),
+    "data": ("Data", "digits, mnist, fashion-mnist, cifar10, cifar100, a folder of images, an .npz.", "NAME"),
+    "data_root": ("Data", "Folder that holds the data sets [OBVERSE_DATA, else the user's cache].", "DIR"),
+    "train_size": ("Data", "Train on so many points, drawn with the seed [all].", "N"),
+    "validation": ("Data", "Hold out so many training points in place of the test set.", "N"),
+    "body": ("Model", "mlp, fully connected, or conv, convolutions and then these.", "WHICH"),
+    "hidden": ("Model", f"Widths of the fully connected layers [{_by_model(HIDDEN)}].", "N,N,…"),
+    "latent": ("Model", f"Numbers in a seed [{_by_model(LATENT)}].", "N"),
+    "decoder": ("Model", "vae: bernoulli, or gaussian, as in the notes.", "WHICH"),
+    "sigma": ("Model", "vae: standard deviation of the gaussian decoder.", "STD"),
+    "binarize": ("Model", "vae: draw pixels as 0 or 1, with their grey level as the chance.", None),
+    "penalty": ("Model", "wgan, mixture: weight of the gradient penalty.", "W"),
+    "critic_steps": ("Model", "wgan, mixture: steps of the critic for one of the generator.", "N"),
+    "components": ("Model", "mixture: generators, and critics.", "N"),
+    "entropy": ("Model", "mixture: weight of the term that keeps weights from going to 0.", "W"),
+    "epochs": ("Training", "Passes over the training points [as many as the model needs].", "N"),
+    "batch": ("Training", "Points a step.", "N"),
+    "rate": ("Training", f"Learning rate of Adam [{_by_model(RATE)}].", "RATE"),
+    "seed": ("Run", "Seed of everything random.", "N"),
+    "evaluate_every": ("Run", "Evaluate every so many epochs [about 50 times].", "N"),
+    "checkpoint_every": ("Run", "Save every so many steps [at each evaluation].", "N"),
+}
+
+
+def with_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command a flag for every setting of a generator and --config; it receives `values`, the settings
+    named there. Flags win over the TOML file, the file over the defaults."""
+    hints = get_type_hints(GeneratorSettings)
+    flags = [_flag(field.name, hints[field.name], field.default) for field in fields(GeneratorSettings)]
+    config = inspect.Parameter(
+        "config",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[
+            Path | None, typer.Option(metavar="FILE", help="Settings from a TOML file; flags win.")
+        ],
+    )
+    own = inspect.signature(command, eval_str=True).parameters
+    kept = [parameter for name, parameter in own.items() if name != "values"]
+
+    @functools.wraps(command)
+    def wrapper(**arguments: Any) -> None:
+        file = arguments.pop("config")
+        values = read_toml(file) if file else {}
+        for flag in flags:
+            value = arguments.pop(flag.name)
+            if value is not None:
+                values[flag.name] = _widths(value) if flag.name == "hidden" else value
+        data = values.get("data")
+        if isinstance(data, str) and data not in NAMES and Path(data).expanduser().exists():
+            values["data"] = str(Path(data).expanduser().absolute())  # so that a run finds it from anywhere
+        command(**arguments, values=values)
+
+    parameters = [*kept, config, *flags]
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapper
+
+
+def _flag(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    """A keyword that is None unless the flag is given; the real default stands in the help."""
+    panel, text, metavar = FLAGS[name]
+    kinds = [part for part in (hint, *get_args(hint)) if part in (int, float, bool)]
+    kind = kinds[0] if kinds and name != "hidden" else str
+    if default is not None:
+        text = f"{text} [{'off' if default is False else default}]"
+    option = typer.Option(
+        rich_help_panel=panel, help=text.replace("[", "\\["), metavar=metavar, show_default=False
+    )
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
+    )
+
+
+def _widths(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise BadInput("--hidden as widths, e.g. 256,256", got=repr(text), do="correct it") from None
+
+
+@generate_app.command()
+@with_flags
+def train(
+    values: dict[str, Any],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Run directory to make \\[runs/MODEL-DATA-N].")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Go on with a run that was cut off.")
+    ] = None,
+    report: Annotated[bool, typer.Option(help="Write the page at the end.")] = True,
+) -> None:
+    """Train one generator.
+
+    Example: obverse generate train --model wgan --data mnist --out runs/wgan
+    """
+    from ..report.generator_pictures import keep_stages
+    from ..training.generators import fit_generator, generator_task
+
+    if resume is None:
+        settings = GeneratorSettings.from_mapping(values, "the flags and the settings file")
+        path = out or free_path(f"{settings.model}-{Path(settings.data).stem}")
+        task = generator_task(settings)  # before the directory is made: it may refuse the settings
+        shape = tuple(task.train_x.shape[1:])
+        create_generator_run(path, task.settings, shape)
+    else:
+        if values or out:
+            raise BadInput(
+                "--resume alone: a run keeps its settings",
+                got=", ".join(values) or "--out",
+                do="leave them out",
+            )
+        path, run = resume, read_generator_run(resume)
+        if run.finished:
+            typer.echo(f"{path} is finished already: {describe(run.metrics[-1] if run.metrics else {})}")
+            return
+        use_threads(run.environment.get("threads"))
+        task = generator_task(run.settings)
+        shape = run.input_shape
+    settings = task.settings
+    assert settings.epochs is not None
+    try:
+        with training_bar(path.name or str(path)) as display:
+            if len(shape) == 3 and shape[0] in (1, 3):
+                keep = keep_stages(task.net, settings.epochs, path, settings.seed)
+                display["on_record"] = _both(display.get("on_record"), keep)
+            records = fit_generator(task, path, **display)
+    except Interrupted:
+        typer.echo(f"resume with: obverse generate train --resume {path}", err=True)
+        raise
+    typer.echo(f"{path}: {describe(records[-1])}")
+    if report:
+        from ..report import build
+
+        typer.echo(f"page: {build(path)}")
+
+
+def describe(record: Mapping[str, Any]) -> str:
+    """The numbers of a record in a line."""
+    if isinstance(bound := record.get("test_elbo"), float):
+        return (
+            f"test ELBO {bound:.2f} nats a picture "
+            f"(reconstruction {record['test_reconstruction']:.2f}, KL {record['test_kl']:.2f})"
+        )
+    if isinstance(found := record.get("test_gap"), float):
+        return f"critic's gap {found:.3f} to test pictures, {record['train_gap']:.3f} to training pictures"
+    return "nothing measured yet"
+
+
+@contextmanager
+def training_bar(title: str) -> Iterator[dict[str, Any]]:
+    """Yields the display callbacks that `fit` takes: one bar, with the loss and what was last measured."""
+    with layer_progress(title) as on_layer:
+        if on_layer is None:
+            yield {}
+            return
+        show, measured, drawn = on_layer, "", 0.0
+
+        def on_step(step: int, total: int, loss: float) -> None:
+            nonlocal drawn
+            if time.monotonic() - drawn > REFRESH or step == total:
+                show(step, total, f"loss {loss:.3f}{measured}")
+                drawn = time.monotonic()
+
+        def on_record(record: Mapping[str, Any]) -> None:
+            nonlocal measured
+            for name, title in (("test_elbo", "ELBO"), ("test_gap", "gap")):
+                if isinstance(record.get(name), float):
+                    measured = f" · {title} {record[name]:.2f}"
+
+        yield {"on_step": on_step, "on_record": on_record}
+
+
+def _both(first: Callable[[Any], None] | None, second: Callable[[Any], None]) -> Callable[[Any], None]:
+    def call(record: Any) -> None:
+        if first:
+            first(record)
+        second(record)
+
+    return call
+
+
+@generate_app.command()
+def sample(
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run directory of `obverse generate train`, finished.")
+    ],
+    count: Annotated[
+        int, typer.Option(metavar="N", show_default=False, help="How many samples \\[1000].")
+    ] = 1000,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PLACE",
+            help="FILE.npz or FILE.npy for numbers, FILE.png for one picture of all, any other name for a "
+            "folder of pictures \\[RUN/samples.npz].",
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(metavar="N", show_default=False, help="Seed of the samples \\[0].")
+    ] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace samples that are there already.")] = False,
+) -> None:
+    """Draw samples from a trained generator: an .npz or .npy, one picture, or a folder of pictures.
+
+    Example: obverse generate sample runs/vae --count 5000 --out samples.npz
+    """
+    import torch
+
+    from ..data.dataset import check_room
+    from ..report.generator_pictures import check_pictures
+    from ..training.generators import load_generator
+
+    if count < 1:
+        raise BadInput("--count ≥ 1", got=count, do="ask for at least one sample")
+    if not 0 <= seed < 2**63:
+        raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use another")
+    place = run / "samples.npz" if out is None else out
+    net = load_generator(run)
+    if place.suffix not in (".npz", ".npy"):
+        check_pictures(net.input_shape)
+    check_room(count * torch.Size(net.input_shape).numel(), "the samples")
+    check_place(place, force)
+    generator = torch.Generator().manual_seed(seed)
+    parts: list[Tensor] = []
+    with layer_progress("samples") as on_layer:
+        for done in range(0, count, BLOCK):
+            if on_layer:
+                on_layer(done, count, "")
+            parts.append(net.sample(min(BLOCK, count - done), generator))
+    write_samples(torch.cat(parts), place)
+    typer.echo(f"samples: {place}")
+
+
+def check_place(place: Path, force: bool) -> None:
+    """Refuse what is there already; with `force`, all but samples that were written by this command."""
+    if not place.exists():
+        return
+    is_file = place.suffix in (".npz", ".npy", ".png")
+    if place.is_dir() == is_file:
+        raise BadInput(
+            f"a {'file' if is_file else 'folder'} in {place}",
+            got=f"a {'folder' if is_file else 'file'}",
+            do="choose another --out",
+        )
+    if is_file:
+        free = force
+    else:
+        names = [entry.name for entry in place.iterdir()]
+        ours = all(name.startswith("sample-") and name.endswith(".png") for name in names)
+        free = not names or (ours and force)
+    if not free:
+        raise BadInput(
+            f"nothing in {place} yet",
+            got="what may be wanted",
+            do="choose another --out, or add --force to replace samples",
+        )
+
+
+def write_samples(samples: Tensor, place: Path) -> None:
+    """By the name of the place; whole or not at all."""
+    import numpy as np
+
+    from ..report.generator_pictures import levels, sheet, write_png
+
+    with explained(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+    numbers = samples.numpy()
+    if place.suffix in (".npz", ".npy"):
+
+        def write(temporary: Path) -> None:
+            with temporary.open("wb") as file:
+                if place.suffix == ".npz":
+                    np.savez(file, x=numbers)
+                else:
+                    np.save(file, numbers)
+
+        replace_atomically(place, write)
+    elif place.suffix == ".png":
+        height, width = samples.shape[2:]
+        factor = max(1, 32 // max(height, width))
+        write_png(place, sheet(levels(samples), max(1, round(len(samples) ** 0.5))), factor)
+    else:
+        _write_folder(levels(samples), place)
+
+
+def _write_folder(pixels: Any, place: Path) -> None:
+    from PIL import Image
+
+    temporary = place.with_name(f".{place.name}{TEMPORARY}")
+    with explained(place):
+        shutil.rmtree(temporary, ignore_errors=True)
+        try:
+            temporary.mkdir()
+            for number, one in enumerate(pixels):
+                Image.fromarray(one).save(temporary / SAMPLE.format(number))
+            if place.exists():
+                shutil.rmtree(place)
+            os.replace(temporary, place)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,134 @@
+"""What the claims about the birthday test are measured with: laws, batches, collisions, by brute force."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from math import comb, exp, prod, sqrt
+
+import numpy as np
+import pytest
+import torch
+
+from obverse.claims.gan import birthday_confidence, birthday_inverse, hoeffding, points
+from obverse.errors import BadInput
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+LAWS = [
+    {"points": 4, "samples": 3},
+    {"points": 4, "samples": 3, "rho": 0.5},
+    {"points": 4, "samples": 3, "law": "zipf", "rho": 0.8},
+    {"points": 5, "samples": 4, "law": "atom", "heavy": 0.4},
+    {"points": 3, "samples": 3, "rho": 0.7, "rest": "atom"},
+]
+
+
+@pytest.mark.parametrize("setting", LAWS)
+def test_no_collision_by_going_through_all_outcomes(setting):
+    """A diffuse rest is one more outcome, which never collides with itself."""
+    chances = points.masses(setting).tolist()
+    rest = 1 - sum(chances)
+    true = 0.0
+    for outcome in product(range(len(chances) + 1), repeat=setting["samples"]):
+        on = [one for one in outcome if one < len(chances)]
+        if len(set(on)) == len(on):
+            true += prod([*chances, rest][one] for one in outcome)
+    assert points.all_different(setting) == pytest.approx(true, rel=1e-12)  # sums of a thousand terms
+
+
+@pytest.mark.parametrize("setting", LAWS)
+def test_what_is_drawn_follows_the_masses(setting):
+    chances = points.masses(setting)
+    drawn = points.draw(chances, (200, 100), seeded())
+    for number, chance in enumerate(chances.tolist()):
+        share = float((drawn == number).double().mean())
+        assert share == pytest.approx(chance, abs=4 * sqrt(chance * (1 - chance) / 20_000) + 1e-12)
+    diffuse = drawn[drawn < 0]
+    assert len(diffuse.unique()) == len(diffuse)
+    assert int(drawn.max()) < len(chances)
+
+
+def test_collisions_and_pairs_of_each_row():
+    batches = torch.randint(12, (300, 6), generator=seeded())
+    batches[0] = 5
+    pairs = [sum(a == b for a, b in combinations(row, 2)) for row in batches.tolist()]
+    assert points.equal_pairs(batches).tolist() == pairs
+    assert points.collided(batches).tolist() == [count > 0 for count in pairs]
+    assert pairs[0] == comb(6, 2)
+
+
+def test_batches_are_counted_in_parts(monkeypatch):
+    monkeypatch.setattr(points, "AT_ONCE", 50)
+    chances = points.masses({"points": 20, "samples": 7})
+    generator = seeded(3)
+    parts = [points.draw(chances, (rows, 7), generator) for rows in (7, 7, 6)]
+    expected = sum(int(points.collided(part).sum()) for part in parts)
+    assert points.count_collided(chances, 7, 20, seeded(3)) == expected
+
+
+def test_the_mistakes_are_the_mistakes():
+    setting = {"points": 10**6, "samples": 10, "batches": 40, "pool": 2}
+    chances = points.masses(setting)
+    fresh, replacement, reused = (
+        birthday_confidence.drawn_batches({**setting, "source": source}, chances, seeded())
+        for source in ("fresh", "replacement", "reused")
+    )
+    assert fresh.shape == replacement.shape == reused.shape == (40, 10)
+    assert len(fresh.unique()) > 390
+    assert len(replacement.unique()) <= 20
+    assert len(reused.unique()) <= 20
+    assert points.collided(replacement).sum() > 30  # 1 − Π(1 − k/20) = 0.93
+    assert not points.collided(reused).any()
+
+
+def test_the_law_for_no_collision_seen():
+    setting = {"samples": 20, "batches": 2, "share": 0.9, "size": "effective", "law": "one atom"}
+    atom = birthday_confidence.none_seen_law(setting)
+    size = float(1 / atom.square().sum())  # 0.9 of the limit
+    kept = np.prod(1 - np.arange(20) / (size / 0.9))
+    assert kept**2 == pytest.approx(0.05, rel=1e-6)  # two batches, without a collision in one of twenty tests
+    support = birthday_confidence.none_seen_law({**setting, "size": "support", "law": "uniform"})
+    assert len(support) == int(size)
+
+
+def test_points_seen_are_counted_once():
+    setting = {"points": 30, "samples": 5, "draws": 3000, "trials": 2, "rho": 0.5}
+    assert birthday_inverse.measure_seen(setting, seeded()) == [30.0, 30.0]
+
+
+@pytest.mark.parametrize("values", ["coin", "rare", "uniform"])
+def test_the_discriminators_have_their_means(values):
+    setting = {"values": values, "runs": 5000, "m": 9, "epsilon": 1.0, "trials": 1}
+    drawn = hoeffding.mean_values(setting, seeded())
+    assert bool(((drawn >= 0) & (drawn <= 1)).all())
+    # at most ½ is the deviation of a number in [0, 1]
+    assert float(drawn.mean()) == pytest.approx(hoeffding.MEAN[values], abs=4 * 0.5 / sqrt(5000 * 9))
+
+
+def test_a_coin_in_sixteen_throws():
+    """P(|S − 8| ≥ 4) = 2·Σ_{k ≤ 4} C(16, k)/2¹⁶ = 0.0768, where 2e⁻⁸ = 0.0007 is printed."""
+    setting = {"values": "coin", "runs": 100_000, "m": 16, "epsilon": 1.0, "trials": 1}
+    true = 2 * sum(comb(16, k) for k in range(5)) / 2**16
+    (share,) = hoeffding.measure_deviation(setting, seeded())
+    assert share == pytest.approx(true, abs=4 * sqrt(true / 100_000))
+    assert round(true, 3) == 0.077
+    assert hoeffding.printed(setting) == pytest.approx(2 * exp(-8))
+    assert true < hoeffding.corrected(setting) == pytest.approx(2 * exp(-2))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: points.masses({"points": 0, "samples": 2}),
+        lambda: points.masses({"points": 3, "samples": 1}),
+        lambda: points.masses({"points": 3, "samples": 2, "rho": 0.0}),
+        lambda: points.masses({"points": 3, "samples": 2, "law": "other"}),
+        lambda: hoeffding.printed({"epsilon": 0.0, "m": 5}),
+    ],
+)
+def test_settings_are_checked(call):
+    with pytest.raises(BadInput):
+        call()
