@@ -66,6 +66,21 @@ def test_there_are_claims_about_the_whole_of_each_paper():
         "full-rank", "centred", "energy", "sampled",
     ):  # fmt: skip
         assert f"ladder.{statement}" in named, statement
+    for statement in (
+        "inverse-cdf",
+        "elbo.identity",
+        "elbo.gap",
+        "elbo.single",
+        "gradient",
+        "kl",
+        "gaussian-posterior",
+    ):
+        assert f"vae.{statement}" in named, statement
+    for statement in (
+        "generalization", "hoeffding", "mixture", "equilibrium", "birthday.forward", "birthday.inverse",
+        "birthday.support", "birthday.confidence", "birthday.none-seen",
+    ):  # fmt: skip
+        assert f"gan.{statement}" in named, statement
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))

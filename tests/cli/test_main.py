@@ -13,7 +13,18 @@ from obverse.training.settings import setting_names
 from training.helpers import files_below
 from training.helpers import obverse as obverse_process
 
-COMMANDS = ("train", "compare", "sample", "shadow", "memorize", "ladder", "audit", "claims", "report")
+COMMANDS = (
+    "train",
+    "compare",
+    "sample",
+    "shadow",
+    "memorize",
+    "ladder",
+    "audit",
+    "claims",
+    "generate",
+    "report",
+)
 
 
 def test_help_lists_the_commands(obverse):

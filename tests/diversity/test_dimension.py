@@ -159,7 +159,10 @@ def test_a_few_near_duplicates_do_not_matter_much():
 
 def test_duplicates_are_counted_and_left_out():
     points = sphere(2, 300, torch.Generator().manual_seed(0))
-    one, other = intrinsic_dimension(points), intrinsic_dimension(torch.cat([points, points[:50], points[:7]]))
+    one, other = (
+        intrinsic_dimension(points),
+        intrinsic_dimension(torch.cat([points, points[:50], points[:7]])),
+    )
     assert (other.duplicates, other.points) == (57, 300)
     assert other.value == pytest.approx(one.value, rel=1e-12)
     assert "57 duplicates left out" in str(other)
@@ -175,7 +178,8 @@ def test_scale_does_not_matter():
 def test_the_record_is_plain_and_progress_ends():
     seen = []
     found = intrinsic_dimension(
-        sphere(2, 100, torch.Generator().manual_seed(0)), on_block=lambda done, total: seen.append((done, total))
+        sphere(2, 100, torch.Generator().manual_seed(0)),
+        on_block=lambda done, total: seen.append((done, total)),
     )
     assert found.to_dict()["method"] == "twonn"
     assert seen[-1][0] == seen[-1][1]

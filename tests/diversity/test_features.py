@@ -97,7 +97,9 @@ def test_what_a_net_must_not_return(make, sentence):
         of_module(Returns(make), batch=3)(torch.rand(5, 4))
 
 
-@pytest.mark.parametrize("images", [torch.rand(0, 3), torch.tensor(1.0), [[1.0]], torch.tensor([[torch.nan]])])
+@pytest.mark.parametrize(
+    "images", [torch.rand(0, 3), torch.tensor(1.0), [[1.0]], torch.tensor([[torch.nan]])]
+)
 def test_what_images_must_not_be(images):
     with pytest.raises(BadInput):
         pixels()(images)

@@ -10,8 +10,8 @@ import torch
 from scipy import stats
 
 from obverse.data import load
-from obverse.diversity import memorization as module
 from obverse.diversity.memorization import (
+    SHOWN,
     authentic,
     cell_of,
     centres,
@@ -171,7 +171,8 @@ def test_ct_reads_both_sides():
     random = seeded(0)
     held_out, cell = torch.rand(100, generator=random), torch.zeros(100, dtype=torch.long)
     closer, farther, same = (
-        data_copying(factor * torch.rand(100, generator=random), held_out, cell, cell) for factor in (0.5, 2, 1)
+        data_copying(factor * torch.rand(100, generator=random), held_out, cell, cell)
+        for factor in (0.5, 2, 1)
     )
     assert closer.value < -3
     assert farther.value > 3
@@ -240,7 +241,9 @@ def test_equally_near_points_share_a_sample():
     real = normal(seeded(0), 30, 3)
     found = sides(*around(real, real, real), (30, 30), 199, seeded(0))
     assert (found.share, found.weighted) == (0.5, 0.5)
-    nowhere = sides(*around(torch.zeros(5, 3), torch.zeros(20, 3), torch.zeros(20, 3)), (20, 20), 199, seeded(0))
+    nowhere = sides(
+        *around(torch.zeros(5, 3), torch.zeros(20, 3), torch.zeros(20, 3)), (20, 20), 199, seeded(0)
+    )
     assert nowhere.p == 1
 
 
@@ -346,7 +349,7 @@ def test_without_held_out_data_there_are_distances_and_authpct():
     assert (found.copied, found.closer, found.close, found.sides) == (None, None, None, None)
     assert found.authentic.share == 0
     assert {(one.sample + 5) == one.training for one in found.closest} == {True}
-    assert len(found.closest) == module.SHOWN
+    assert len(found.closest) == SHOWN
     distances = [one.distance for one in found.closest]
     assert distances == sorted(distances)
     assert "no held-out data" in str(found)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 import torch
 
-from obverse.diversity import quality as module
 from obverse.diversity.estimates import Estimate
 from obverse.diversity.quality import expected_coverage, quality
 from obverse.errors import BadInput
+
+module = import_module("obverse.diversity.quality")  # the package has a function of that name
 
 
 def normal(count, width, seed, **kind):
@@ -33,7 +36,9 @@ def four(found):
     return [found.precision, found.recall, found.density, found.coverage]
 
 
-@pytest.mark.parametrize(("samples", "real", "width", "k"), [(30, 45, 3, 4), (50, 20, 12, 1), (21, 22, 2, 20)])
+@pytest.mark.parametrize(
+    ("samples", "real", "width", "k"), [(30, 45, 3, 4), (50, 20, 12, 1), (21, 22, 2, 20)]
+)
 def test_against_plain_loops(samples, real, width, k, monkeypatch):
     a, b = normal(samples, width, 1) + 0.5, normal(real, width, 2)
     found = quality(a, b, k)

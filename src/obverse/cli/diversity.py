@@ -171,7 +171,7 @@ def diversity(
             paths=usual["paths"],
             generator=generator,
             settings={
-                "source": subject.source.name,
+                "source": Path(source).expanduser().absolute().name,
                 "train": None if subject.train is None else subject.train.name,
                 "real": None if subject.real is None else subject.real.name,
                 "features": features,

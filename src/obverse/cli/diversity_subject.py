@@ -65,7 +65,8 @@ def open_subject(
                 got=f"{path}, a run of another kind",
                 do="make one with: obverse generate train",
             )
-        opened = open_source(path, name=path.name or path.absolute().name)
+        whole = path.absolute()
+        opened = open_source(path, name=whole.name if path.is_dir() else whole.stem)
         return Subject(opened, None, None, given.get("train"), given.get("test"), ())
     from ..training.generators import load_generator
 

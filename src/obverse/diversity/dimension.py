@@ -34,6 +34,7 @@ from .sources import flat_points
 K = 10  # neighbours of the maximum likelihood estimate: more have less noise and more bias
 KEEP = 0.9  # of the ratios of TwoNN; the largest are known to be no smaller than these, no more
 FEWEST = 20  # different points
+LONGEST = 5.0  # of the allowance for bias, on a log scale: beyond, nothing is known
 
 Method = Literal["twonn", "likelihood"]
 
@@ -92,12 +93,14 @@ def intrinsic_dimension(
     if len(points) < least:
         raise BadInput(f"at least {least} different points", got=len(points), do="add some")
     generator = torch.Generator().manual_seed(0) if generator is None else generator
-    value, error = estimate(*_found(points, k, one_pass(on_block, 0, 2)))
+    value, error = estimate(*_found(points, k, one_pass(on_block, 0, 3)))
     at_half = None
     if len(points) // 2 >= least:
-        half = points[torch.randperm(len(points), generator=generator)[: len(points) // 2]]
-        at_half, _ = estimate(*_found(half, k, one_pass(on_block, 1, 2)))
-    low, high = interval(value, error, confidence)
+        halves = torch.randperm(len(points), generator=generator).tensor_split(2)
+        parts = [_found(points[half], k, one_pass(on_block, 1 + i, 3)) for i, half in enumerate(halves)]
+        at_half = sum(estimate(*part)[0] for part in parts) / 2
+    low, high = interval(value, error, at_half, confidence)
+    high = max(value, min(high, points.shape[1]))
     return Dimension(method, value, error, low, high, confidence, at_half, len(points), duplicates, k)
 
 
@@ -151,9 +154,18 @@ def _norm_of_sum(parts: np.ndarray[Any, Any], index: np.ndarray[Any, Any]) -> fl
     return float(np.sqrt(max(parts @ (shared @ parts), parts @ parts)))
 
 
-def interval(value: float, error: float, confidence: float) -> tuple[float, float]:
-    """On the scale of ln d, where the estimate is closer to normal, and which knows no negative dimension."""
+def interval(value: float, error: float, at_half: float | None, confidence: float) -> tuple[float, float]:
+    """For chance on both sides, and on one side for bias. On the scale of ln d, where chance is symmetric.
+
+    Distances to neighbours shrink like n^(−1/d), and bias with their square where the manifold or the density
+    is smooth: so what the doubling of the points has changed, times 1/(2^(2/d) − 1), is still to come.
+    """
     from scipy import stats
 
     factor = float(np.exp(stats.norm.ppf((1 + confidence) / 2) * error / value))
-    return value / factor, value * factor
+    low, high = value / factor, value * factor
+    if at_half is None:
+        return low, high
+    exponent = np.log(value / at_half) / np.expm1(2 / value * np.log(2))
+    rest = float(np.exp(np.clip(exponent, -LONGEST, LONGEST)))
+    return low * min(1.0, rest), high * max(1.0, rest)

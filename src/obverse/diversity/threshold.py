@@ -43,7 +43,7 @@ class Threshold(Record):
         if self.origin == "given":
             return f"distance ≤ {self.distance:.4g}, as given"
         return (
-            f"distance ≤ {self.distance:.4g}: at most {100 * (self.level or 0):.2g} % of real batches show "
+            f"distance ≤ {self.distance:.4g}: at most {100 * (self.level or 0):.3g} % of real batches show "
             f"such a pair ({self.real_points:,} real points)"
         )
 

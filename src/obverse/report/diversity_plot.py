@@ -39,7 +39,9 @@ def lines(name: str, title: str, shown: Sequence[Line], axis: Axis) -> str:
     for value, label in axis.ticks(TICKS):
         x = _at(axis, value)
         side = "start" if x < 16 else "end" if x > LENGTH - 16 else "middle"
-        parts.append(f'<path class="axis" d="M{coordinate(x)} 0V{height + 4}"/>')
+        # beside the marks alone: a line through words would make them hard to read
+        marks = "".join(f"M{coordinate(x)} {ROW * row + 20}v18" for row in range(len(shown)))
+        parts.append(f'<path class="axis" d="{marks}"/>')
         parts.append(f'<text class="{side}" x="{coordinate(x)}" y="{height + 18}">{label}</text>')
     for row, line in enumerate(shown):
         parts += _line(line, axis, ROW * row)

@@ -18,6 +18,7 @@ from .words import FIXED, p_value
 NONE = "–"
 LONGEST_NAME = 80
 LONGEST_REASON = 400
+TOO_FEW = 0.25  # of real batches, from which on a threshold is not what was asked for
 SETTLED = 0.1  # of a dimension, by which half of the points may differ
 Row = tuple[str, str, str]  # what, how much, what that means
 
@@ -103,7 +104,8 @@ def verdict(found: Diversity) -> str:
 
 def outlook(found: Diversity) -> list[str]:
     """What else has to be said at once."""
-    return [f"{seen(found.birthday)} {against_real(found.birthday)}".strip(), copying(found)]
+    said = [f"{seen(found.birthday)} {against_real(found.birthday)}".strip(), likeness(found), copying(found)]
+    return [sentence for sentence in said if sentence]
 
 
 def seen(b: Birthday) -> str:
@@ -134,6 +136,22 @@ def against_real(b: Birthday) -> str:
             f"That is less diverse than the real data{has}: it would collide less often ({chance(b.p_real)})."
         )
     return f"By this test it is as diverse as the real data, which may collide as often ({chance(b.p_real)})."
+
+
+def likeness(found: Diversity) -> str:
+    """Many different pictures may be noise."""
+    q, r = found.quality, found.quality_real
+    if q is None:
+        return ""
+    real = (
+        ("", "")
+        if r is None
+        else tuple(f" (real data: {percent(one.value)})" for one in (r.precision, r.recall))
+    )
+    return (
+        f"{percent(q.precision.value)} of its samples lie among real pictures{real[0]}, and "
+        f"{percent(q.recall.value)} of real pictures among its samples{real[1]}."
+    )
 
 
 def copying(found: Diversity) -> str:
@@ -187,7 +205,7 @@ def birthday_rows(b: Birthday) -> list[Row]:
             f"γ = {b.collision_probability:.3g}; {sure(b.confidence)} interval {low:.3g} to {high:.3g} "
             "(Clopper–Pearson)",
         ),
-        ("the same picture", same(b), plain(str(b.threshold), LONGEST_REASON)),
+        ("the same picture", same(b), calibrated(b)),
     ]
     if b.support_bound is not None:
         rows.append(
@@ -246,6 +264,21 @@ def same(b: Birthday) -> str:
     if b.threshold.origin == "exact":
         return "equal in every value"
     return f"distance ≤ {number(b.threshold.distance)}"
+
+
+def calibrated(b: Birthday) -> str:
+    """Where the distance comes from."""
+    limit = b.threshold
+    if limit.origin == "exact":
+        return "without real data there is nothing to calibrate a distance on"
+    if limit.origin == "given":
+        return "as was asked"
+    points = f"{limit.real_points or 0:,} real pictures"
+    if limit.level is None or limit.level > TOO_FEW:
+        return f"just below the closest pair of {points}, too few to calibrate batches of this size"
+    return (
+        f"real batches of this size show such a pair in at most {100 * limit.level:.2g} % of cases ({points})"
+    )
 
 
 # --- copies ---

@@ -404,7 +404,7 @@ register(
         ),
         source=f"{PART}: a generator of capacity O(n log n/ε²)",
         grid=_formula((0.05, 0.2), (0.3, 0.5)),
-        quick=_formula((0.05, 0.2), (0.5,)),
+        quick=_formula((0.2,), (0.5,)),
         predict=enough,
         measure=measure_wrapped,
         rule=HoldsIn(share=1 - DELTA),

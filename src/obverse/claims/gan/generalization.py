@@ -419,7 +419,7 @@ stated = register(
         ),
         source=PART,
         grid=grid(inputs=8, hidden=(1, 2, 4, 8, 16), m=(128, 256, 512, 1024), steps=400, trials=8),
-        quick=grid(inputs=8, hidden=(1, 4, 16), m=(128, 512), steps=100, trials=8),
+        quick=grid(inputs=8, hidden=(1, 4, 16), m=(128, 512), steps=60, trials=6),
         predict=trained_rate,
         measure=measure_trained,
         rule=NotGrowing(Along("p log p/m", per_sample)),
@@ -427,8 +427,8 @@ stated = register(
         axis="hidden",
         series="m",
         remark=(
-            "Nets with one hidden layer, D ∈ [0, 1], on N(0, I). C = ½ is enough here; with more hidden units "
-            "the distance grows as about p^{0.4}. What training misses of the sup is not known."
+            "Nets with one hidden layer, D ∈ [0, 1], on N(0, I). C = ½ is enough here; with more hidden "
+            "units the distance grows as about p^{0.4}. What training misses of the sup is not known."
         ),
     )
 )
@@ -440,7 +440,7 @@ register(
         title="What a trained discriminator finds in m samples",
         statement="The distance that a trained net finds between m samples and fresh data falls as m^{−1/2}.",
         grid=grid(inputs=8, hidden=4, m=(128, 256, 512, 1024, 2048), steps=600, trials=16),
-        quick=grid(inputs=8, hidden=4, m=(128, 256, 512), steps=200, trials=10),
+        quick=grid(inputs=8, hidden=4, m=(128, 256, 512), steps=100, trials=8),
         predict=trained_root,
         rule=Exponent(Along("m")),
         axis="m",
@@ -458,7 +458,7 @@ register(
             "Where p grows by the number of inputs, the distance that a trained net finds between m samples "
             "and fresh data grows as p^{1/2}."
         ),
-        grid=grid(inputs=(12, 16, 24, 32, 48, 64), hidden=1, m=1024, steps=300, trials=12),
+        grid=grid(inputs=(16, 24, 32, 48, 64, 96), hidden=1, m=1024, steps=300, trials=16),
         quick=grid(inputs=(8, 16, 32), hidden=1, m=512, steps=100, trials=8),
         predict=trained_root,
         rule=Exponent(Along("p", size_of)),

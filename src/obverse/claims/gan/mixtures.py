@@ -462,7 +462,7 @@ register(
             "With σ = ½T^{−1/5}, a Gaussian at each of T draws of a smooth law comes within C·T^{−2/5} of "
             "it in ∫|p − f|."
         ),
-        grid=grid(power=0.2, components=(128, 256, 512, 1024, 2048), trials=200),
+        grid=grid(power=0.2, components=(128, 256, 512, 1024, 2048), trials=400),
         quick=grid(power=0.2, components=(32, 128, 512), trials=20),
         reading="corrected",
     )
