@@ -23,6 +23,7 @@ COMMANDS = (
     "audit",
     "claims",
     "generate",
+    "diversity",
     "report",
 )
 

@@ -1,4 +1,4 @@
-"""Memorization: each test against its definition, its false alarms by simulation, and copiers that are caught."""
+"""Memorization: each test against its definition, its false alarms by simulation, copiers caught."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_close_share_p_is_a_count_of_orders(samples, held_out, rank):
 
 @pytest.mark.parametrize("levels", [None, 7])
 def test_close_share_has_no_more_false_alarms_than_it_says(levels):
-    """2,000 times 80 samples and 150 held-out distances of one law; with 7 different values there are ties."""
+    """2,000 times 80 samples and 150 held-out distances of one law; of 7 different values there are ties."""
     random = np.random.default_rng(0)
     p, share = [], []
     for _ in range(2000):
@@ -99,7 +99,7 @@ def test_close_share_has_no_more_false_alarms_than_it_says(levels):
     for level in (0.01, 0.05, 0.2):
         assert not too_many(sum(one <= level for one in p), 2000, level)
     if levels is None:
-        # and not far fewer: the p-value has steps, no larger than these; four standard errors of the mean share
+        # nor far fewer: the p-value has steps, no larger than these; four standard errors of the mean
         assert sum(one <= 0.2 for one in p) > 200
         assert np.mean(share) == pytest.approx(7 / 151, abs=4 * np.std(share) / 2000**0.5)
 
@@ -153,7 +153,7 @@ def test_ct_by_permutation_agrees_with_the_normal_law_and_with_itself():
 
 
 def test_ct_has_no_more_false_alarms_than_it_says_and_ignores_shares_of_cells():
-    """300 times: in each cell another law of distances, and samples fill cells in other shares than real data."""
+    """300 times: each cell has a law of distances, and samples fill cells in other shares than real data."""
     random = seeded(0)
     alarms = np.zeros(2)
     for _ in range(300):

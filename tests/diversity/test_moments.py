@@ -63,10 +63,19 @@ def test_fid_of_a_set_with_itself_is_0():
     assert frechet_distance(points, points) == pytest.approx(0, abs=1e-6)
 
 
+def test_fid_of_some_rows():
+    samples, real = normal(60, 4, 1), normal(50, 4, 2)
+    some, half = torch.arange(0, 60, 2), torch.arange(25)
+    found = frechet_distance(samples, real, some, half)
+    assert found == pytest.approx(plain_fid(samples[some], real[half]), rel=1e-7)
+
+
 def test_kid_is_the_mean_over_disjoint_blocks():
     samples, real = normal(200, 4, 1) + 0.3, normal(240, 4, 2)
     found, blocks = kernel_distance(samples, real, seeded())
-    parts = [plain_kid(samples[i : i + 20], real[i : i + 20]) for i in range(0, 200, 20)]
+    random = seeded()
+    mine, theirs = torch.randperm(200, generator=random), torch.randperm(240, generator=random)
+    parts = [plain_kid(samples[mine[i : i + 20]], real[theirs[i : i + 20]]) for i in range(0, 200, 20)]
     assert blocks == 10
     assert found.value == pytest.approx(np.mean(parts), rel=1e-9)
     assert found.error == pytest.approx(np.std(parts, ddof=1) / 10**0.5, rel=1e-9)

@@ -193,12 +193,12 @@ def diversity(
     else:
         print_diversity(found)
     if out is not None:
-        from ..report.diversity_page import write_page
+        from ..report import build
         from ..report.diversity_pictures import write_pictures
 
         write_diversity(found, out / NAME)
         write_pictures(out, pictures)
-        typer.echo(f"page: {write_page(out)}", err=as_json)
+        typer.echo(f"page: {build(out / NAME)}", err=as_json)
 
 
 def _check(
@@ -220,13 +220,13 @@ def _check(
 
 def _features(
     name: str, subject: Subject, steps: int, generator: torch.Generator, on_progress: OnProgress | None
-) -> Features:
+) -> Features | None:
     """Trained on the training set where there is one: real data is what samples are judged against."""
-    from ..diversity.features import pixels, train_encoder
+    from ..diversity.features import train_encoder
 
     given = subject.train or subject.real
     if name == "pixels" or given is None:
-        return pixels()
+        return None
     return train_encoder(
         given.x,
         steps=steps,

@@ -6,7 +6,7 @@ Not for measuring. A run of a generator brings its own data along, unless others
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from ..errors import BadInput, ObverseError
@@ -91,8 +91,9 @@ def _own_data(path: Path, root: str | None, splits: list[str]) -> tuple[dict[str
         data = load(settings.data, root or settings.data_root)
         like = Settings(train_size=settings.train_size, validation=settings.validation, seed=settings.seed)
         train_x, train_y, test_x, test_y = split(like, data)
-    except ObverseError as error:
-        return {}, (f"the data of the run: {error}",)
+    except ObverseError:  # its sentence names folders of this machine; --train DATA brings it to light
+        name = PurePath(settings.data).name
+        return {}, (f"{name}, which the run was trained on, could not be read: give --train and --real",)
     found = {
         "train": Given(f"{data.name}:train", train_x, train_y, data.classes),
         "test": Given(f"{data.name}:test", test_x, test_y, data.classes),

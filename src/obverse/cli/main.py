@@ -18,6 +18,7 @@ from ..training.fit import Interrupted
 from .audit import audit
 from .claims import claims_app
 from .compare import compare
+from .diversity import diversity
 from .generate import generate_app
 from .ladder import ladder
 from .memorize import memorize
@@ -33,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (train, compare, sample, shadow, audit, memorize, ladder, report):
+for command in (train, compare, sample, shadow, audit, memorize, ladder, diversity, report):
     app.command()(command)
 app.add_typer(claims_app, name="claims")
 app.add_typer(generate_app, name="generate")

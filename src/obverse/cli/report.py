@@ -1,4 +1,4 @@
-"""`obverse report`: one page, from a run, comparison, audit, sweep, survey, memory or ladder."""
+"""`obverse report`: one page, from a run, comparison, audit, sweep, survey, memory, ladder or diversity."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def report(
         Path,
         typer.Argument(
             metavar="RUN",
-            help="Directory of a run, comparison, audit, sweep, survey, memorized data set or ladder, or the "
-            "JSON of such a one.",
+            help="Directory of a run (of a net or a generator), comparison, audit, sweep, survey, memorized "
+            "data set, ladder or diversity test, or the JSON of such a one.",
         ),
     ],
     out: Annotated[

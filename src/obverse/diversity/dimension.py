@@ -4,14 +4,15 @@ Close to a point of a d-dimensional manifold, ln(r₂/r₁) of its two nearest n
 rate d (TwoNN; Facco et al. 2017), and so are the others to the k-th (Levina and Bickel 2004, averaged as
 MacKay and Ghahramani 2005 say). Not for the dimension in which a net could store the points.
 
-The intervals hold the randomness of the estimate, with the dependence of points that share neighbours. They
-do not hold its bias: neighbours of few points in many dimensions are not close. With 1,000 points the bias of
-TwoNN is well within the interval up to 3 dimensions, of the likelihood with 10 neighbours up to 2. Beyond,
-the estimate is too low where points thin out or have a border (TwoNN gives 9.6 for a Gaussian of 10
-dimensions, 16.6 for one of 20, 16.4 for a sphere of 20, 4.6 for a cube of 5, which is nearly all border), or
-too high where the manifold bends on the way to the neighbour (5.2 for a torus of 5, 12.3 for one of 10).
-`at_half` shows it: an estimate that changes with the number of points has not settled. Points on a grid
-(pixels of few grey levels) have ties and look of lower or higher dimension than they are.
+Two things are off. Chance: points that share neighbours depend on each other, and the errors know it. Bias:
+neighbours of few points in many dimensions are not close. With 1,000 points TwoNN is too low where these thin
+out or have a border (16.6 for a Gaussian of 20 dimensions, 16.4 for a sphere, 4.6 for a cube of 5, which is
+nearly all border), or too high where the manifold bends on the way to the neighbour (12.3 for a torus of 10).
+Intervals allow for it by how the estimate changes with the number of points. In simulations with 500 and
+1,000 points, 95% intervals of TwoNN hold the dimension of manifolds without border in 95 of 100 cases or more
+up to 5 dimensions, in 8 to 10 of 10 at 10 dimensions and in 7 to 9 of 10 at 20. A border of many dimensions
+costs more, and the likelihood, whose intervals are narrower, loses twice as much by all of it. Points on a
+grid (pixels of few grey levels) have ties and look of lower or higher dimension than they are.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ Method = Literal["twonn", "likelihood"]
 
 @dataclass(frozen=True)
 class Dimension(Record):
-    """`duplicates`: points equal to an earlier one, left out. `at_half`: from half of the points."""
+    """`error`: of chance alone; `low`, `high`: with an allowance for bias, at most the number of features.
+
+    `at_half`: the estimate from half of the points. `duplicates`: points equal to an earlier one, left out.
+    """
 
     method: Method
     value: float
@@ -155,17 +159,15 @@ def _norm_of_sum(parts: np.ndarray[Any, Any], index: np.ndarray[Any, Any]) -> fl
 
 
 def interval(value: float, error: float, at_half: float | None, confidence: float) -> tuple[float, float]:
-    """For chance on both sides, and on one side for bias. On the scale of ln d, where chance is symmetric.
+    """For chance, and wider on both sides for bias; symmetric on the scale of ln d.
 
-    Distances to neighbours shrink like n^(−1/d), and bias with their square where the manifold or the density
-    is smooth: so what the doubling of the points has changed, times 1/(2^(2/d) − 1), is still to come.
+    Distances to neighbours shrink like n^(−1/d), and bias with their square where manifold and density are
+    smooth: so what the doubling of the points has changed, times 1/(2^(2/d) − 1), is still to come. That
+    change is small and noisy, so that its sign is not relied on.
     """
     from scipy import stats
 
-    factor = float(np.exp(stats.norm.ppf((1 + confidence) / 2) * error / value))
-    low, high = value / factor, value * factor
-    if at_half is None:
-        return low, high
-    exponent = np.log(value / at_half) / np.expm1(2 / value * np.log(2))
-    rest = float(np.exp(np.clip(exponent, -LONGEST, LONGEST)))
-    return low * min(1.0, rest), high * max(1.0, rest)
+    width = stats.norm.ppf((1 + confidence) / 2) * error / value
+    if at_half is not None:
+        width += min(LONGEST, abs(np.log(value / at_half)) / np.expm1(2 / value * np.log(2)))
+    return value * float(np.exp(-width)), value * float(np.exp(width))

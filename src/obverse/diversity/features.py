@@ -31,18 +31,24 @@ SEEN = 10_000  # images by which the features are standardized
 
 @dataclass(frozen=True)
 class Features:
-    """A function of images with a name; `rows` gets a batch at a time."""
+    """A function of images with a name; `rows` gets a batch at a time, or with None all at once."""
 
     name: str
     rows: Callable[[Tensor], Tensor]
-    batch: int = BATCH
+    batch: int | None = BATCH
 
     def __call__(self, images: Tensor, on_block: OnBlock | None = None) -> Tensor:
         """n × d features in float32, on the CPU."""
         if not isinstance(images, Tensor) or images.ndim < 1 or len(images) < 1:
             got = f"shape {tuple(images.shape)}" if isinstance(images, Tensor) else type(images).__name__
             raise BadInput("a tensor of images", got=got, do="give one image a row")
-        batches = checked_samples(images, "the images").split(self.batch)
+        images = checked_samples(images, "the images")
+        if self.batch is None:
+            whole = self._checked(self.rows(images), images)
+            if on_block:
+                on_block(1, 1)
+            return whole
+        batches = images.split(self.batch)
         found: Tensor | None = None
         for done, batch in enumerate(batches, start=1):
             rows = self._checked(self.rows(batch), batch)
@@ -85,8 +91,8 @@ class Features:
 
 
 def pixels() -> Features:
-    """The images themselves."""
-    return Features("pixels", lambda images: images, batch=4096)
+    """The images themselves, not copied if they are in float32."""
+    return Features("pixels", lambda images: images, batch=None)
 
 
 def of_module(net: nn.Module, *, batch: int = BATCH, name: str | None = None) -> Features:

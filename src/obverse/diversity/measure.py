@@ -21,7 +21,7 @@ from .birthday import Birthday, birthday_test
 from .dimension import Dimension, intrinsic_dimension
 from .directions import direction_strips, principal_directions, regressed_direction
 from .distances import OnBlock
-from .features import Features, pixels
+from .features import Features
 from .interpolation import Decode, decode_all, strips
 from .labels import LinearScores, fit_scores
 from .memorization import Memorization, memorization
@@ -97,7 +97,7 @@ def assess(
     generator = torch.Generator().manual_seed(0) if generator is None else generator
     opened = open_source(source)
     pool = None if opened.pool is None else len(opened.pool)
-    run = _Run(opened, features or pixels(), generator, confidence, on_progress)
+    run = _Run(opened, features, generator, confidence, on_progress)
     own = _some(opened, samples, generator)
     given = {name: run.checked(x, name, own) for name, x in (("train", train), ("real", real))}
     birthday = birthday_test(
@@ -124,7 +124,7 @@ def assess(
         samples=len(own),
         train=_count(given["train"]),
         real=_count(given["real"]),
-        features=run.features.name,
+        features="pixels" if features is None else features.name,
         birthday=Birthday(**{field.name: getattr(birthday, field.name) for field in fields(Birthday)}),
         memorization=compared.memorization,
         quality=compared.quality,
@@ -180,7 +180,7 @@ class _Run:
     def __init__(
         self,
         source: Source,
-        features: Features,
+        features: Features | None,
         generator: torch.Generator,
         confidence: float,
         on_progress: OnProgress | None,
@@ -192,6 +192,10 @@ class _Run:
     def bar(self, what: str) -> OnBlock | None:
         tell = self.on_progress
         return None if tell is None else lambda done, total: tell(what, done, total)
+
+    def points(self, x: Tensor, what: str) -> Tensor:
+        """What pictures are compared by; pixels need no copy."""
+        return x.flatten(1) if self.features is None else self.features(x, self.bar(what))
 
     def skip(self, what: str, reason: str) -> None:
         self.skipped.append(Skipped(what, reason))
@@ -235,9 +239,9 @@ class _Compared:
         scores: LinearScores | None,
     ) -> None:
         self._own, self._train = own, train
-        points = run.features(own, run.bar("features of the samples"))
-        of_train = None if train is None else run.features(train, run.bar("features of the training set"))
-        of_real = None if real is None else run.features(real, run.bar("features of the real data"))
+        points = run.points(own, "features of the samples")
+        of_train = None if train is None else run.points(train, "features of the training set")
+        of_real = None if real is None else run.points(real, "features of the real data")
         self.memorization = self._copies(run, points, of_train, of_real)
         self.quality, self.quality_real = self._marks(run, points, of_real)
         self.moments = self._moments(run, points, of_real, None if scores is None else scores(own))
@@ -304,7 +308,7 @@ class _Compared:
         if points.shape[1] > WIDEST:
             run.skip(
                 what,
-                f"{points.shape[1]:,} features would take many minutes: compare by an encoder, which has fewer",
+                f"{points.shape[1]:,} features would take many minutes: compare by an encoder with fewer",
             )
             return None
         return run.attempt(

@@ -90,16 +90,15 @@ def moments(
             do="add some",
         )
     generator = torch.Generator().manual_seed(0) if generator is None else generator
-    samples = samples[torch.randperm(len(samples), generator=generator)]
-    real = real[torch.randperm(len(real), generator=generator)]
     size = min(len(samples), len(real) // 2)
-    one, other = real[:size], real[size : 2 * size]
+    some = torch.randperm(len(samples), generator=generator)[:size]
+    one, other = torch.randperm(len(real), generator=generator)[: 2 * size].split(size)
     tell = _steps(on_step, 4)
     fid = frechet_distance(samples, real)
     tell(1)
-    floor = frechet_distance(other, one)
+    floor = frechet_distance(real, real, other, one)
     tell(2)
-    at_floor = frechet_distance(samples[:size], one)
+    at_floor = frechet_distance(samples, real, some, one)
     tell(3)
     kid, blocks = kernel_distance(samples, real, generator)
     found = None if logits is None else inception_score(logits, generator)
@@ -118,13 +117,15 @@ class _HandOn(nn.Module):
         return features
 
 
-def frechet_distance(samples: Tensor, real: Tensor) -> float:
-    """FID: ‖μ − ν‖² + tr(Σ + T − 2(ΣT)^½) of means and covariances, in float64."""
+def frechet_distance(
+    samples: Tensor, real: Tensor, rows: Tensor | None = None, real_rows: Tensor | None = None
+) -> float:
+    """FID: ‖μ − ν‖² + tr(Σ + T − 2(ΣT)^½) of means and covariances, in float64. `rows`: of these alone."""
     metric = _metric("fid", "FrechetInceptionDistance", feature=_HandOn(real.shape[1]))
     middle = centre(real)  # the distance does not change with it, but sums of squares lose fewer digits
-    for points, is_real in ((real, True), (samples, False)):
-        for block in points.split(BLOCK):
-            metric.update(block.double() - middle, real=is_real)
+    for points, chosen, is_real in ((real, real_rows, True), (samples, rows, False)):
+        for part in (torch.arange(len(points)) if chosen is None else chosen).split(BLOCK):
+            metric.update(points[part].double() - middle, real=is_real)
     return max(0.0, float(metric.compute()))
 
 
@@ -132,19 +133,20 @@ def kernel_distance(samples: Tensor, real: Tensor, generator: torch.Generator) -
     """(KID, blocks): the unbiased squared MMD with the kernel (a·b/d + 1)³, the mean over disjoint blocks.
 
     The usual standard deviation, over subsets that overlap, is no standard error; disjoint blocks are
-    independent. Both sets must be in random order.
+    independent. Which points are in which block is drawn.
     """
     least = min(len(samples), len(real))
     blocks = max(BLOCKS, -(-least // SUBSET))
     size = least // blocks
+    orders = [torch.randperm(len(points), generator=generator) for points in (samples, real)]
     metric = _metric(
         "kid", "KernelInceptionDistance", feature=_HandOn(real.shape[1]), subsets=1, subset_size=size
     )
     found = []
-    for block in range(blocks):
-        rows = slice(block * size, (block + 1) * size)
-        metric.update(real[rows].double(), real=True)
-        metric.update(samples[rows].double(), real=False)
+    for start in range(0, blocks * size, size):
+        mine, theirs = (order[start : start + size] for order in orders)
+        metric.update(samples[mine].double(), real=False)
+        metric.update(real[theirs].double(), real=True)
         with _seeded(generator):  # it puts the block in a random order
             found.append(metric.compute()[0].double())
         metric.reset()

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..diversity.results import Diversity, read_diversity
 from ..errors import ObverseError
-from ..files import write_text
 from . import palette
 from .audit_numbers import number
 from .claims_axis import axis_for
@@ -29,7 +28,6 @@ from .diversity_words import (
     dimension_said,
     down_to,
     memorization_rows,
-    name,
     notices,
     outlook,
     percent,
@@ -69,13 +67,6 @@ class Gallery:
     missing: str = ""
 
 
-def write_page(path: Path, out: Path | None = None) -> Path:
-    """Write the page of a directory that holds a diversity.json, or of the file, beside it."""
-    target = out or (path if path.is_dir() else path.parent) / PAGE
-    write_text(target, diversity_page(path))
-    return target
-
-
 def diversity_page(path: Path) -> str:
     """The page of a directory, or of its diversity.json with the pictures beside it."""
     found = read_diversity(path)
@@ -96,7 +87,6 @@ def gallery(found: Diversity, folder: Path) -> Gallery:
 
 def render_diversity(found: Diversity, pictures: Gallery | None = None) -> str:
     """The page as text."""
-    from markupsafe import Markup
 
     from .. import __version__
 
@@ -107,7 +97,7 @@ def render_diversity(found: Diversity, pictures: Gallery | None = None) -> str:
         .render(
             found=found,
             b=found.birthday,
-            name=name(found),
+            features=plain(found.features, LONGEST_NAME),
             title=title(found),
             verdict=fixed(verdict(found)),
             outlook=[fixed(sentence) for sentence in outlook(found)],
@@ -123,7 +113,7 @@ def render_diversity(found: Diversity, pictures: Gallery | None = None) -> str:
             dimension=_svg(dimensions(found)),
             unsettled=unsettled(found.dimension) or unsettled(found.dimension_real),
             smoothness=kept(smoothness_rows(found)),
-            reach=number(found.directions.reach) if found.directions is not None else "",
+            reach="" if found.directions is None else f"{found.directions.reach:.3g}",
             accuracy=fixed(percent(found.label_accuracy)),
             skipped=skipped(found),
             command=command(found),
@@ -131,7 +121,6 @@ def render_diversity(found: Diversity, pictures: Gallery | None = None) -> str:
             versions=pairs(found.versions),
             palette=palette,
             version=__version__,
-            Markup=Markup,
         )
     )
 

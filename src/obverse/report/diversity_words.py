@@ -128,6 +128,10 @@ def against_real(b: Birthday) -> str:
         return f"Two pictures count as the same up to the distance {number(limit.distance)}, as was asked."
     if b.p_real is None:
         return ""
+    if not b.collisions:
+        return (
+            "Real pictures hardly ever are at this distance: by this test it is as diverse as the real data."
+        )
     if b.p_real <= 1 - b.confidence:
         has = (
             "" if limit.real_support is None else f", which has effectively about {about(limit.real_support)}"
@@ -244,7 +248,7 @@ def birthday_rows(b: Birthday) -> list[Row]:
     if limit.real_support is not None:
         rows.append(
             (
-                "… of the real data",
+                "effective support, real data",
                 about(limit.real_support),
                 f"at the same distance, from {limit.real_points or 0:,} real pictures",
             )

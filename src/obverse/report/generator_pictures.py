@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import io
 import math
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from ..generative.vae import VAE
 from ..training.generators import Model, generator_task, load_generator
 from ..training.rundir import GeneratorRecord
 from .images import Pixels
+from .template import plain
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -160,12 +162,17 @@ def album(record: GeneratorRecord, data: Dataset | None = None) -> Album:
         if isinstance(net, VAE):
             pairs = _pairs(net, record, data, _rows(PAIRS, BUDGET // 6 // (2 * size)))
     except ObverseError as error:
-        notes.append(f"Some pictures are missing: {error}.")
+        notes.append(f"Some pictures are missing: {_said(error, record)}.")
     try:
         stages = _stages(record)
     except ObverseError as error:
-        notes.append(f"No samples along training: {error}.")
+        notes.append(f"No samples along training: {_said(error, record)}.")
     return Album(samples, pairs, components, stages, tuple(notes), max(height, width) <= LONGEST)
+
+
+def _said(error: ObverseError, record: GeneratorRecord) -> str:
+    """The sentence without the folder of the run, which would name the machine or its user."""
+    return plain(str(error).replace(f"{record.path.parent}{os.sep}", ""), 400)
 
 
 def _rows(most: int, room: int) -> int:

@@ -1,6 +1,5 @@
-"""One self-contained HTML page from a run, a comparison, an audit, claims, shadows, a memory or a ladder.
-
-A run is of a classifier or of a generator.
+"""One self-contained HTML page from a run (of a classifier or a generator), a comparison, an audit, claims,
+shadows, a memory, a ladder or a diversity test.
 
 Not for computing results.
 
@@ -18,6 +17,7 @@ from typing import Any
 from ..claims.store import NAME as CLAIMS
 from ..claims.store import read_sweep
 from ..data import Dataset, load
+from ..diversity.results import NAME as DIVERSITY
 from ..errors import BadInput, ObverseError
 from ..files import write_text
 from ..identity.recall import NAME as RECALL
@@ -31,6 +31,8 @@ from ..training.settings import foreign
 from . import palette, words
 from .audit_page import render_audit
 from .claims_page import render_sweep
+from .diversity_page import PAGE as DIVERSITY_PAGE
+from .diversity_page import diversity_page
 from .figures import figures
 from .generator_page import PAGE as GENERATOR_PAGE
 from .generator_page import generator_page
@@ -61,15 +63,15 @@ class Gallery:
 
 
 def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -> Path:
-    """Write the page of a run (of a classifier or a generator) or comparison directory, `report.html` in it,
-    of an audit, `audit.html`, of
+    """Write the page of a run or comparison directory, `report.html` in it, of an audit, `audit.html`, of
     a sweep of claims, `claims.html`, of a survey of shadows, `shadow.html`, of a memorized data set,
-    `memorize.html`, or of a ladder, `ladder.html`.
+    `memorize.html`, of a ladder, `ladder.html`, or of a diversity test, `diversity.html`.
 
     An audit is its audit.json, or a directory that holds one and no run; an against.json beside it is the
     audit that it is compared with. A sweep is its claims.json, or a directory that holds one and neither; a
     survey is its shadow.json, or a directory that holds one and none of these; a memorized data set is its
-    memorize.json and a ladder its ladder.json, or a directory that holds nothing else that has a page.
+    memorize.json, a ladder its ladder.json and a diversity test its diversity.json, or a directory that holds
+    nothing else that has a page.
     `out` is another place. `data` saves loading the data set for the pictures of a run again; where it
     cannot be loaded, the page says so.
     """
@@ -77,6 +79,10 @@ def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -
     if holds_generator(path):
         target = _target(out, path / GENERATOR_PAGE)
         write_text(target, generator_page(path, data))
+        return target
+    if _is_diversity(path):
+        target = _target(out, (path if path.is_dir() else path.parent) / DIVERSITY_PAGE)
+        write_text(target, diversity_page(path))
         return target
     if _is_ladder(path):
         target = _target(out, (path if path.is_dir() else path.parent) / "ladder.html")
@@ -134,6 +140,15 @@ def _is_ladder(path: Path) -> bool:
         return path.name == LADDER
     others = any((path / name).is_file() for name in (CLAIMS, AUDIT, SURVEY, RECALL)) or is_results(path)
     return (path / LADDER).is_file() and not others
+
+
+def _is_diversity(path: Path) -> bool:
+    if path.is_file():
+        return path.name == DIVERSITY
+    names = (CLAIMS, AUDIT, SURVEY, RECALL, LADDER)
+    return (path / DIVERSITY).is_file() and not (
+        any((path / name).is_file() for name in names) or is_results(path)
+    )
 
 
 def _target(out: Path | None, usual: Path) -> Path:

@@ -18,11 +18,11 @@ Kind = Literal["vae", "wgan", "mixture"]
 
 # Where a good choice depends on the model. Widths and latent dimension of the VAE: the usual 784-400-20.
 HIDDEN: dict[Kind, tuple[int, ...]] = {"vae": (400,), "wgan": (256, 256), "mixture": (256, 256)}
-LATENT: dict[Kind, int] = {"vae": 20, "wgan": 64, "mixture": 64}
+LATENT: dict[Kind, int] = {"vae": 20, "wgan": 16, "mixture": 16}
 # Adam's. The games: small steps, as each player has to follow the other.
-RATE: dict[Kind, float] = {"vae": 1e-3, "wgan": 3e-4, "mixture": 3e-4}
+RATE: dict[Kind, float] = {"vae": 1e-3, "wgan": 1e-3, "mixture": 1e-3}
 # Updates after which digits and MNIST have settled; a small data set is passed over more often.
-STEPS: dict[Kind, int] = {"vae": 6_000, "wgan": 20_000, "mixture": 20_000}
+STEPS: dict[Kind, int] = {"vae": 6_000, "wgan": 15_000, "mixture": 6_000}
 FEWEST_EPOCHS = 20  # of a large data set
 EVALUATIONS = 50  # enough for a curve; an epoch of a small data set is shorter than its evaluation
 

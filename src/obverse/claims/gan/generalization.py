@@ -44,7 +44,7 @@ def check_sizes(setting: Setting) -> None:
 def log_failure(p: int, m: float, epsilon: float, lipschitz: float = 1.0) -> float:
     """ln of 2(1 + 4L/ε)^p·exp(−ε²m/8), which bounds the chance that some D is off by more than ε/2.
 
-    D_θ ∈ [0, 1] for θ ∈ [0, 1]^p, and L-Lipschitz in each θ_k together (sup norm): (1 + 4L/ε)^p points are an
+    D_θ ∈ [0, 1] for θ ∈ [0, 1]^p, and |D_θ − D_θ'| ≤ L·max|θ_k − θ'_k|: (1 + 4L/ε)^p points are an
     ε/8L-net; each is off by ε/4 with chance 2exp(−ε²m/8), and going to it and back costs ε/8 twice.
     """
     return log(2) + p * log1p(4 * lipschitz / epsilon) - epsilon**2 * m / 8
@@ -307,8 +307,8 @@ register(
     stated.other(
         title="A union bound over the net of all discriminators",
         statement=(
-            "If D_θ ∈ [0, 1] is 1-Lipschitz in θ ∈ [0, 1]^p, every D agrees within ε/2 on m samples and "
-            "their law, except with chance 2(1 + 4/ε)^p·exp(−ε²m/8)."
+            "If D_θ ∈ [0, 1] is 1-Lipschitz in θ ∈ [0, 1]^p, in the sup norm, every D agrees within ε/2 on "
+            "m samples and their law, except with chance 2(1 + 4/ε)^p·exp(−ε²m/8)."
         ),
         predict=union_corrected,
         reading="corrected",
@@ -458,12 +458,15 @@ register(
             "Where p grows by the number of inputs, the distance that a trained net finds between m samples "
             "and fresh data grows as p^{1/2}."
         ),
-        grid=grid(inputs=(16, 24, 32, 48, 64, 96), hidden=1, m=1024, steps=300, trials=16),
+        grid=grid(inputs=(24, 32, 40, 48, 64, 80, 96), hidden=1, m=512, steps=300, trials=32),
         quick=grid(inputs=(8, 16, 32), hidden=1, m=512, steps=100, trials=8),
         predict=trained_root,
         rule=Exponent(Along("p", size_of)),
         axis="inputs",
         series="m",
-        remark="",
+        remark=(
+            "A single hidden unit. Grids that begin with 8 to 16 inputs, where the three other parameters "
+            "weigh more, gave 0.52 to 0.55, with ½ inside their wider intervals."
+        ),
     )
 )

@@ -74,7 +74,7 @@ register(
         title="Divergence to the standard Gaussian",
         statement="KL[N(μ, Σ) ‖ N(0, I)] = ½(tr Σ + μᵀμ − d − log det Σ), for diagonal and for full Σ.",
         source=FORMULA,
-        grid=grid(kind=("diagonal", "full"), d=(1, 2, 10, 20), size=(0.5, 2.0), n=2000, trials=200),
+        grid=grid(kind=("diagonal", "full"), d=(1, 2, 10, 20), size=(0.5, 2.0), n=1000, trials=200),
         quick=grid(kind=("diagonal", "full"), d=(2, 10), size=1.0, n=500, trials=100),
         predict=closed_form,
         measure=measure_divergence,

@@ -1,0 +1,424 @@
+"""The page of a diversity test says what the record says; figures and pictures are where the numbers are."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from sample_diversity import ATTACK, hostile, measured, sample_diversity
+from test_audit_page import Reader, words
+
+from obverse.diversity.birthday import Birthday
+from obverse.diversity.measure import Pictures
+from obverse.diversity.results import NAME, Diversity, diversity_text, write_diversity
+from obverse.errors import BadInput
+from obverse.report import build
+from obverse.report.claims_axis import Axis, axis_for
+from obverse.report.diversity_page import PAGE, diversity_page, fixed, render_diversity
+from obverse.report.diversity_pictures import FOLDER, LONGEST, read_pictures, shown, write_pictures
+from obverse.report.diversity_pictures import NAME as LIST
+from obverse.report.diversity_plot import LENGTH, ROW, Line, lines
+from obverse.report.diversity_words import (
+    about,
+    birthday_rows,
+    chance,
+    command,
+    copying,
+    down_to,
+    memorization_rows,
+    notices,
+    outlook,
+    quality_rows,
+    rows,
+    skipped,
+    smoothness_rows,
+    up_to,
+    verdict,
+)
+from obverse.report.words import FIXED
+
+KINDS = ("full", "few", "plain", "points")
+
+
+def said(text: str) -> str:
+    return words(text.replace(FIXED, " "))
+
+
+def text_of(found: Diversity) -> str:
+    return said(Reader(render_diversity(found)).text)
+
+
+def with_birthday(**changes: Any) -> Diversity:
+    found = sample_diversity("full")
+    return replace(found, birthday=replace(found.birthday, **changes))
+
+
+# --- words ---
+
+
+@pytest.mark.parametrize(
+    ("value", "up", "down"),
+    [
+        (13_412.0, "14,000", "13,000"),
+        (14_000.0, "14,000", "14,000"),
+        (14_000.000001, "14,000", "14,000"),
+        (99.2, "100", "99"),
+        (7.4, "8", "7"),
+        (0.0, "0", "0"),
+        (1.01e9, "1,100,000,000", "1,000,000,000"),
+    ],
+)
+def test_bounds_are_rounded_to_their_own_side(value, up, down):
+    assert (up_to(value), down_to(value)) == (up, down)
+
+
+def test_more_digits_where_they_are_asked_for():
+    assert up_to(13_412.3, 4) == "13,420"
+    assert down_to(13_412.3, 4) == "13,410"
+    assert about(13_412.3) == "13,400"
+    assert about(12.34) == "12.3"
+    assert about(None) == "–"
+
+
+def test_verdicts():
+    bounded = with_birthday(support_bound=13_412.0, confidence=0.95)
+    assert verdict(bounded) == "This generator has effectively at most 14,000 pictures (95 %)."
+    none = with_birthday(support_bound=None, support_at_least=2_123_456.0, confidence=0.99)
+    assert verdict(none) == (
+        "No collision seen: this generator makes at least 2,100,000 different pictures (99 %)."
+    )
+    same = with_birthday(constant=True, batches=10, batch_size=20)
+    assert verdict(same) == "This generator makes one picture: all 200 samples are the same."
+
+
+def test_what_real_data_would_show_stands_beside_the_verdict():
+    found = sample_diversity("few")
+    assert found.birthday.threshold.origin == "calibrated"
+    first = outlook(found)[0]
+    seen = f"In {found.birthday.collisions} of 20 fresh batches of 8 samples two were the same."
+    assert first.startswith(f"{seen} That is less diverse")
+    assert "(p < 0.001)" in first
+    alike = replace(found, birthday=replace(found.birthday, p_real=0.3))
+    assert "as diverse as the real data, which may collide as often (p = 0.30)" in outlook(alike)[0]
+
+
+def test_without_real_data_it_is_said_that_near_duplicates_were_not_looked_for():
+    assert "Only exact duplicates count here" in outlook(sample_diversity("plain"))[0]
+    assert "--real" in outlook(sample_diversity("plain"))[0]
+    assert "up to the distance 0.0500, as was asked" in outlook(sample_diversity("points"))[0]
+
+
+def test_copying_is_said_with_its_p():
+    found = sample_diversity("few")
+    m = found.memorization
+    assert m is not None
+    assert m.sides is not None
+    assert copying(found).startswith("It copies: ")
+    honest = replace(found, memorization=replace(m, sides=replace(m.sides, p=0.4)))
+    assert copying(honest).startswith("No sign of copying")
+    assert "They are closer to both" in copying(honest)
+    alone = replace(found, memorization=replace(m, sides=None, close=None, copying=None))
+    assert "can't be told without held-out real data" in copying(alone)
+    assert "not tested" in copying(replace(found, memorization=None))
+
+
+def test_p_values():
+    assert (chance(0.0001), chance(0.04), chance(0.5)) == ("p < 0.001", "p = 0.040", "p = 0.50")
+
+
+def test_broken_pictures_are_named_and_counted():
+    found = replace(sample_diversity("plain"), broken=("a.png", "b/c.png"), broken_total=2)
+    assert notices(found) == ["2 pictures could not be read and are left out: a.png, b/c.png."]
+    one = replace(found, broken=("a.png",), broken_total=1, notes=("more",))
+    assert notices(one) == ["1 picture could not be read and is left out: a.png.", "more"]
+    many = replace(found, broken=tuple("abcdefg"), broken_total=9)
+    assert notices(many) == ["9 pictures could not be read and are left out: a, b, c, d, e, …."]
+
+
+def test_the_command_makes_it_again():
+    found = sample_diversity("full")
+    assert command(found) == "obverse diversity full --train digits:train --real digits:test --out DIR"
+    other = replace(
+        found,
+        settings={"source": "a b", "features": "encoder", "batch_size": 5, "threshold": 0.1, "quick": True},
+    )
+    assert command(other) == (
+        "obverse diversity 'a b' --features encoder --batch-size 5 --threshold 0.1 --quick --out DIR"
+    )
+
+
+def test_the_rows_say_what_the_record_says():
+    found = sample_diversity("few")
+    b = found.birthday
+    table = {what: (value, meaning) for what, value, meaning in rows(found)}
+    assert table["samples a batch, M"][0] == "8"
+    assert table["batches with a collision"][0] == f"{b.collisions} of 20"
+    assert b.support_bound is not None
+    assert b.printed_bound is not None
+    assert table["effective support, at most"][0] == up_to(b.support_bound, 4)
+    assert table["the printed closed form"][0] == up_to(b.printed_bound, 4)
+    assert "different pictures, at least" not in table
+    assert found.quality is not None
+    assert f"{found.quality.recall.value:.2f}"[:3] in table["recall"][0]
+    assert "strongest directions" not in table
+    assert "strongest directions" in {what for what, _, _ in rows(sample_diversity("full"))}
+
+
+# --- the page ---
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_is_on_the_page_and_the_verdict_comes_first(kind):
+    found = sample_diversity(kind)
+    text = text_of(found)
+    start = text.index(verdict(found))
+    for sentence in outlook(found):
+        assert start < text.index(said(sentence)) < text.index("How many pictures it makes")
+    shown = birthday_rows(found.birthday) + smoothness_rows(found)
+    shown += [] if found.memorization is None else memorization_rows(found.memorization)
+    flat = text.replace("\n", " ")
+    for row in [*shown, *quality_rows(found)]:
+        assert said("".join(row)) in flat, row
+    for what, reason in skipped(found):
+        assert what in flat
+        assert said(reason) in flat
+    assert command(found) in text
+    assert text.count("When not to trust it") == text.count("How to read it") >= 1
+
+
+def test_sections_appear_only_where_there_is_something_to_say():
+    whole, plain = (Reader(render_diversity(sample_diversity(kind))).ids for kind in ("full", "plain"))
+    for section in ("copies", "quality", "seeds"):
+        assert section in whole
+    assert "copies" not in plain
+    assert "seeds" not in plain
+    assert "skipped" in plain
+    assert "skipped" not in whole
+
+
+def test_the_page_is_self_contained_and_sound():
+    for kind in KINDS:
+        reader = Reader(render_diversity(sample_diversity(kind)))
+        assert "script" not in reader.tags
+        assert len(reader.ids) == len(set(reader.ids))
+        for reference in reader.references:
+            assert reference.startswith(("data:", "#")), reference
+            if reference.startswith("#"):
+                assert reference[1:] in reader.ids
+
+
+def test_hostile_text_is_escaped_and_of_bounded_length(tmp_path):
+    found = hostile(sample_diversity("full"))
+    write_diversity(found, tmp_path / NAME)
+    write_pictures(tmp_path, measured("full")[1])
+    page = diversity_page(tmp_path)
+    assert "<script" not in page
+    assert "<b onclick" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "x" * 500 not in page
+    Reader(page)
+
+
+def test_numbers_of_any_size_break_nothing():
+    """Every number in turn as large and as small as a file can hold."""
+    found = sample_diversity("full")
+    for value in (1e299, -1e299, 1e-300, 0.0):
+        page = render_diversity(_all(found, value))
+        assert "nan" not in Reader(page).text.lower().replace("nance", "")
+        for x, y in re.findall(r'<circle class="dot \w+" cx="([-\d.]+)" cy="([-\d.]+)"', page):
+            assert 0 <= float(x) <= LENGTH
+            assert 0 <= float(y) <= 20 * ROW
+
+
+def _all(value: Any, number: float) -> Any:
+    """A record with every float replaced, but for shares and levels that readers have checked."""
+    if is_dataclass(value) and not isinstance(value, type):
+        kept = ("confidence", "dimension", "dimension_real")
+        return replace(
+            value,
+            **{
+                one.name: _all(getattr(value, one.name), number)
+                for one in fields(value)
+                if one.name not in kept
+            },
+        )
+    if isinstance(value, tuple):
+        return tuple(_all(one, number) for one in value)
+    return number if isinstance(value, float) else value
+
+
+# --- figures ---
+
+
+def test_lines_are_where_the_numbers_are():
+    axis = Axis(0.0, 100.0)
+    svg = lines(
+        "a",
+        "Title",
+        [
+            Line("one", "50", "own", 50.0, 25.0, 75.0),
+            Line("most", "10", "own", high=10.0, open_low=True),
+            Line("least", "90", "beside", low=90.0, open_high=True),
+            Line("beyond", "500", "beside", 500.0),
+        ],
+        axis,
+    )
+    dots = re.findall(r'<circle class="dot (\w+)" cx="([\d.]+)"', svg)
+    assert dots == [("own", f"{LENGTH / 2:g}"), ("beside", f"{LENGTH:g}")]
+    spans = re.findall(r'<path class="span \w+" d="M([\d.]+) [\d.]+H([\d.]+)"/>', svg)
+    assert [(float(a), float(b)) for a, b in spans] == [
+        (0.25 * LENGTH, 0.75 * LENGTH),
+        (0.0, 0.1 * LENGTH),
+        (0.9 * LENGTH, LENGTH),
+    ]
+    assert svg.count("<text") == 2 * 4 + len(axis.ticks(5))
+
+
+def test_the_support_figure_shows_bound_estimate_and_real_data():
+    found = sample_diversity("few")
+    svg = render_diversity(found)
+    b = found.birthday
+    values = [b.support_bound, b.printed_bound, b.effective.value, b.effective.low, b.effective.high]
+    values += [b.threshold.real_support, float(found.train or 0)]
+    axis = axis_for([value for value in values if value is not None], span=1.5)
+    assert axis.logarithmic
+    assert b.effective.value is not None
+    expected = f"{LENGTH * axis.share(b.effective.value):.1f}".removesuffix(".0")
+    assert f'cx="{expected}"' in svg
+
+
+# --- pictures ---
+
+
+def test_pictures_are_written_and_read_back(tmp_path):
+    pictures = measured("full")[1]
+    write_pictures(tmp_path, pictures)
+    assert {file.name for file in (tmp_path / FOLDER).iterdir()} == {
+        LIST,
+        *(
+            f"diversity-{kind}.png"
+            for kind in ("samples", "pairs", "nearest", "paths", "directions", "labels")
+        ),
+    }
+    read = read_pictures(tmp_path)
+    for kind in ("samples", "pairs", "nearest", "paths", "directions", "labels"):
+        tensor = getattr(pictures, kind)
+        assert len(read[kind]) == len(tensor)
+        for row, expected in zip(read[kind], tensor, strict=True):
+            with Image.open(io.BytesIO(row.png)) as image:
+                found = np.asarray(image)
+            columns = [(one[0] * 255).round().byte().numpy() for one in expected]
+            np.testing.assert_array_equal(found, np.concatenate(columns, axis=1))
+    write_pictures(tmp_path, Pictures())
+    assert not (tmp_path / FOLDER).exists(), "what an earlier test left there is removed"
+    assert read_pictures(tmp_path) == {}
+
+
+def test_values_beyond_pixels_share_one_scale():
+    images = torch.tensor([[-1.0, 1.0], [0.0, 3.0]]).reshape(2, 1, 1, 1, 2)
+    assert shown(images).flatten().tolist() == [0, 128, 64, 255]
+    assert shown(images.clamp(0, 1)).flatten().tolist() == [0, 255, 0, 255]
+
+
+def test_large_and_coloured_pictures_are_made_smaller(tmp_path):
+    images = torch.rand(2, 3, 3, 200, 100, generator=torch.Generator().manual_seed(0))
+    write_pictures(tmp_path, Pictures(pairs=images))
+    (row, _) = read_pictures(tmp_path)["pairs"]
+    assert (row.width, row.height) == (3 * LONGEST // 2, LONGEST)
+    with Image.open(io.BytesIO(row.png)) as image:
+        assert image.mode == "RGB"
+
+
+def test_points_have_no_pictures_and_the_page_says_so(tmp_path):
+    write_pictures(tmp_path, measured("points")[1])
+    write_diversity(sample_diversity("points"), tmp_path / NAME)
+    assert not (tmp_path / FOLDER).exists()
+    assert "No pictures: samples of shape 5 are no images of 1 or 3 channels." in diversity_page(tmp_path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_diversity(sample_diversity("full"), tmp_path / NAME)
+    write_pictures(tmp_path, measured("full")[1])
+    return tmp_path
+
+
+def test_the_page_has_the_pictures(folder):
+    page = diversity_page(folder)
+    read = read_pictures(folder)
+    for rows_ in read.values():
+        for row in rows_:
+            assert base64.b64encode(row.png).decode() in page
+    assert page.count("<img ") == sum(map(len, read.values()))
+
+
+@pytest.mark.parametrize("spoil", ["size", "text", "link", "list", "many", "gone"])
+def test_broken_pictures_are_left_out_with_the_reason(folder, spoil):
+    file, listed = folder / FOLDER / "diversity-pairs.png", folder / FOLDER / LIST
+    if spoil == "size":
+        Image.new("L", (5, 5)).save(file)
+    elif spoil == "text":
+        file.write_text(ATTACK)
+    elif spoil == "link":
+        file.unlink()
+        file.symlink_to("/etc/hostname")
+    elif spoil == "gone":
+        file.unlink()
+    else:
+        told = json.loads(listed.read_text())
+        told["sheets"][0]["rows"] = 10**6 if spoil == "many" else "1"
+        listed.write_text(json.dumps(told))
+    page = diversity_page(folder)
+    assert "No pictures: expected" in page
+    assert "<img" not in page
+    assert str(folder) not in page
+
+
+def test_a_link_in_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / FOLDER).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BadInput, match="a folder of its own"):
+        write_pictures(tmp_path, measured("full")[1])
+
+
+# --- building ---
+
+
+def test_build_writes_the_page_of_a_directory_and_of_a_file(folder):
+    assert build(folder) == folder / PAGE
+    page = (folder / PAGE).read_text()
+    assert build(folder / NAME, folder / "other.html") == folder / "other.html"
+    assert (folder / "other.html").read_text() == page
+    assert len(page) < 400_000
+
+
+def test_a_broken_record_is_refused(tmp_path):
+    whole = json.loads(diversity_text(sample_diversity("full")))
+    del whole["birthday"]["threshold"]
+    (tmp_path / NAME).write_text(json.dumps(whole))
+    with pytest.raises(BadInput, match="the field threshold"):
+        build(tmp_path)
+
+
+def test_signs_stay_beside_their_numbers():
+    assert fixed("5 % and 3 ± 1") == f"5{FIXED}% and 3{FIXED}±{FIXED}1"
+
+
+def test_the_printed_formula_is_the_one_that_is_computed():
+    """As the table prints it, with the γ that gives N*."""
+    b: Birthday = sample_diversity("few").birthday
+    assert b.support_bound is not None
+    assert b.printed_bound is not None
+    size, log = b.batch_size, 0.0
+    for k in range(size):
+        log -= float(np.log1p(-k / b.support_bound))
+    assert 2 * size / (-3 + (9 + 24 / size * log) ** 0.5) == pytest.approx(b.printed_bound, rel=1e-9)
