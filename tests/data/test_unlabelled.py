@@ -1,4 +1,4 @@
-"""Pictures without labels: which files are read, and as what. What is refused: see the sources of diversity."""
+"""Pictures without labels: which files are read, and as what; for what is refused see diversity."""
 
 from __future__ import annotations
 

@@ -282,3 +282,32 @@ def broken_after(count: int):
 def test_refused(call, said):
     with pytest.raises(BadInput, match=said):
         call()
+
+
+def test_a_sampler_that_repeats_its_batches_is_refused():
+    kept = diffuse(5000, seeded())
+    with pytest.raises(BadInput, match="the same 50 times"):
+        birthday_test(lambda n, generator: kept[:n])
+    with pytest.raises(BadInput, match="the same 3 times"):
+        birthday_test(lambda n, generator: kept[:n], 10, 3)
+    birthday_test(on_points(1), 10, 3)  # one picture over and over is another matter
+
+
+def test_small_pools_and_little_real_data():
+    assert birthday_test(diffuse(2, seeded())).batch_size == 2
+    assert birthday_test(diffuse(7, seeded())).batches == 3
+    found = birthday_test(diffuse, real=diffuse(50, seeded(1)))
+    assert found.batch_size <= 11  # C(11, 2) = 55 ≤ 0.05·C(50, 2) < C(12, 2)
+    assert found.threshold.level <= 0.05
+    with pytest.raises(BadInput, match="50 points, good for batches of 11"):
+        birthday_test(diffuse, 12, 5, real=diffuse(50, seeded(1)))
+
+
+def test_real_data_of_another_shape_is_refused():
+    with pytest.raises(BadInput, match="samples of 3 values, as the real data; got 4"):
+        birthday_test(diffuse, real=torch.rand(50, 3, generator=seeded()))
+
+
+def test_samples_that_differ_in_their_last_digits_are_different():
+    found = birthday_test(1 + 1e-12 * torch.arange(200, dtype=torch.float64))
+    assert found.collisions == 0

@@ -8,7 +8,7 @@ it did, and the closest pairs are there to be looked at. Not for whether the pic
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import inf, isfinite
 from typing import Any
 
@@ -27,8 +27,8 @@ from .bounds import (
 )
 from .counts import EffectiveSupport, effective_support
 from .pairs import Close, close_pairs
-from .sources import Features, Sampler, Source, open_source
-from .threshold import LEVEL, Calibration, Threshold
+from .sources import FeatureMap, Sampler, Source, open_source
+from .threshold import LEVEL, Threshold, calibrated, chance_of_collisions, largest_batch
 
 PILOTS = 8  # batches to try a size on
 FIRST = 8  # the first size that is tried
@@ -97,7 +97,7 @@ def birthday_test(
     generator: torch.Generator | None = None,
     *,
     real: Any = None,
-    features: Features | None = None,
+    features: FeatureMap | None = None,
     level: float = LEVEL,
     budget: int = 100_000,
     show: int = 10,
@@ -115,7 +115,17 @@ def birthday_test(
     generator = torch.Generator().manual_seed(0) if generator is None else generator
     room = budget if source.left is None else source.left
     plan = _plan(source, room, batch_size, batches)
-    look = _Looks(source, features, _threshold(threshold, real, features, level, plan, generator), generator)
+    if threshold is not None:
+        limit = Threshold(threshold, "given")
+    elif real is None:
+        limit = Threshold(0.0, "exact")
+    else:
+        points = _real_points(real, features, generator)
+        if batch_size is None:  # no larger than the real data can calibrate
+            plan = replace(plan, size=max(2, min(plan.size, largest_batch(len(points), level))))
+        # For the largest batches that may come: smaller ones of real data collide less often.
+        limit = calibrated(points, plan.size, level)
+    look = _Looks(source, features, limit, generator, None if real is None else points.shape[1])
     if batch_size is None:
         plan = _grow(look, room, plan, batches)
     found = []
@@ -123,6 +133,7 @@ def birthday_test(
         found.append(look(plan.size, show))
         if on_batch:
             on_batch(number + 1, plan.batches)
+    _refuse_repeats(found, source)
     return _result(found, plan.size, confidence, look, show)
 
 
@@ -135,7 +146,7 @@ class _Plan:
 def _plan(source: Source, room: int, size: int | None, batches: int | None) -> _Plan:
     """The largest batches that there are samples for; what was asked for is kept."""
     if batches is None:
-        batches = MOST_BATCHES if source.left is None else FEWEST_BATCHES
+        batches = MOST_BATCHES if source.left is None else max(1, min(FEWEST_BATCHES, room // 2))
         if size is not None and source.left is not None:
             batches = max(1, min(MOST_BATCHES, room // size))
     if size is None:
@@ -154,26 +165,56 @@ class _Batch:
     close: Close
     pictures: Tensor  # of the closest pairs
     constant: Tensor | None  # the one sample that all are equal to
+    repeated: bool  # sample for sample the batch before
 
 
 class _Looks:
     """Draws batches and looks for collisions in them."""
 
     def __init__(
-        self, source: Source, features: Features | None, threshold: Threshold, generator: torch.Generator
+        self,
+        source: Source,
+        features: FeatureMap | None,
+        threshold: Threshold,
+        generator: torch.Generator,
+        width: int | None,
     ) -> None:
         self.source, self.features, self.generator = source, features, generator
-        self.threshold = threshold
+        self.threshold, self.width = threshold, width
         self.drawn = 0
+        self._before: Tensor | None = None
 
     def __call__(self, size: int, show: int) -> _Batch:
         samples = self.source.draw(size, self.generator)
         self.drawn += size
         points = samples.flatten(1) if self.features is None else self.features(samples)
+        if self.width not in (None, points.shape[1]):
+            raise BadInput(
+                f"samples of {self.width} values, as the real data", got=points.shape[1], do="make them alike"
+            )
         close = close_pairs(points, self.threshold.distance, show)
         pictures = torch.stack([samples[close.closest.first], samples[close.closest.second]], 1)
         same = bool((samples == samples[:1]).all())
-        return _Batch(close, pictures, samples[0].clone() if same else None)
+        repeated = self._before is not None and torch.equal(samples, self._before)
+        self._before = samples
+        return _Batch(close, pictures, samples[0].clone() if same else None, repeated)
+
+
+def _refuse_repeats(found: list[_Batch], source: Source) -> None:
+    """A sampler that hands out the same batch every time would be taken for one with a huge support."""
+    fresh = [one.constant is not None or not one.repeated for one in found[1:]]
+    if len(found) > 2 and source.left is None and not any(fresh):
+        raise BadInput(
+            f"other samples in every batch from {source.name}",
+            got=f"the same {len(found)} times",
+            do="draw with the generator that is passed",
+        )
+
+
+def _real_points(real: Any, features: FeatureMap | None, generator: torch.Generator) -> Tensor:
+    source = open_source(real, name="the real data")
+    points = source.draw(10_000, generator) if source.pool is None else source.pool
+    return points.flatten(1) if features is None else features(points)
 
 
 def _grow(look: _Looks, room: int, largest: _Plan, batches: int | None) -> _Plan:
@@ -181,15 +222,18 @@ def _grow(look: _Looks, room: int, largest: _Plan, batches: int | None) -> _Plan
 
     Trials are paid for with samples: at most a fifth of what is left for each size.
     """
-    size = FIRST
+    size, chosen = FIRST, largest.size
     while size < largest.size and 5 * PILOTS * size <= room - look.drawn:
         seen = sum(look(size, 0).close.count > 0 for _ in range(PILOTS))
         if 4 * seen >= PILOTS:
-            if batches is None and look.source.left is not None:
-                return _Plan(size, min(MOST_BATCHES, look.source.left // size))
-            return _Plan(min(size, (room - look.drawn) // largest.batches), largest.batches)
+            chosen = size
+            break
         size *= 2
-    return _Plan((room - look.drawn) // largest.batches, largest.batches)
+    left = room - look.drawn
+    size = min(chosen, left // largest.batches)
+    if batches is None and look.source.left is not None:
+        return _Plan(size, min(MOST_BATCHES, left // size))
+    return _Plan(size, largest.batches)
 
 
 def _result(found: list[_Batch], size: int, confidence: float, look: _Looks, show: int) -> BirthdayTest:
@@ -229,41 +273,13 @@ def _result(found: list[_Batch], size: int, confidence: float, look: _Looks, sho
         ),
         support_at_least=None if collisions else support_at_least(size, batches, confidence),
         threshold=look.threshold,
-        p_real=_p_real(collisions, batches, look.threshold, size),
+        p_real=chance_of_collisions(collisions, batches, size, look.threshold),
         closest=closest,
         samples=look.drawn,
         constant=first is not None
         and all(one.constant is not None and torch.equal(one.constant, first) for one in found),
         pictures=torch.stack(pictures) if pictures else found[0].pictures[:0],
     )
-
-
-def _threshold(
-    given: float | None,
-    real: Any,
-    features: Features | None,
-    level: float,
-    plan: _Plan,
-    generator: torch.Generator,
-) -> Threshold:
-    """Calibrated for the largest batches that may come: smaller ones of real data collide less often."""
-    if given is not None:
-        return Threshold(given, "given")
-    if real is None:
-        return Threshold(0.0, "exact")
-    source = open_source(real, name="the real data")
-    points = source.draw(10_000, generator) if source.pool is None else source.pool
-    return Calibration(points if features is None else features(points), level).at(plan.size)
-
-
-def _p_real(collisions: int, batches: int, threshold: Threshold, size: int) -> float | None:
-    """The binomial tail at the chance of a collision in a batch of real data, which is at most this."""
-    if threshold.real_support is None:
-        return None
-    from scipy import stats
-
-    level = min(1.0, size * (size - 1) / 2 / threshold.real_support)
-    return float(stats.binom.sf(collisions - 1, batches, level))
 
 
 def _finite(value: float) -> float | None:
@@ -279,10 +295,12 @@ def _count(value: float | None) -> str:
 def _check(
     batch_size: int | None, batches: int | None, threshold: float | None, confidence: float, budget: int
 ) -> None:
-    if batch_size is not None and batch_size < 2:
-        raise BadInput("batches of at least two samples", got=batch_size, do="use larger ones")
-    if batches is not None and batches < 1:
-        raise BadInput("at least one batch", got=batches, do="draw one")
+    if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 2):
+        raise BadInput(
+            "batches of at least two samples, a whole number", got=batch_size, do="use larger ones"
+        )
+    if batches is not None and (not isinstance(batches, int) or batches < 1):
+        raise BadInput("at least one batch, a whole number", got=batches, do="draw one")
     if threshold is not None and not 0 <= threshold < inf:
         raise BadInput("a threshold ≥ 0", got=threshold, do="use 0 for exact duplicates")
     check_confidence(confidence)

@@ -33,7 +33,9 @@ def centre(points: Tensor) -> Tensor:
 
 
 def rows(points: Tensor, middle: Tensor, dtype: torch.dtype) -> Rows:
-    values = points.to(dtype) - middle.to(dtype)
+    # In the precision of the points at least: far from the origin no digit is lost before the difference.
+    wide = torch.promote_types(points.dtype, dtype)
+    values = (points.to(wide) - middle.to(wide)).to(dtype)
     return Rows(values, torch.linalg.vector_norm(values, dim=1).square_())
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import BadInput
-from .distances import OnBlock
+from .distances import BLOCK, OnBlock
 from .sources import checked_samples, flat_points
 
 BATCH = 256  # images at a time
@@ -83,7 +83,8 @@ class Features:
             )
         flat = rows.detach().flatten(1) if rows.ndim > 1 else rows.detach()[:, None]
         flat = flat.to("cpu", torch.float32)
-        if not bool(flat.isfinite().all()):
+        # in blocks: isfinite makes a copy of what it is given
+        if not all(bool(part.isfinite().all()) for part in flat.split(BLOCK)):
             raise BadInput(
                 f"finite features from {self.name}", got="NaN or infinity", do="check the net and its input"
             )

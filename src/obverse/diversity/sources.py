@@ -18,7 +18,9 @@ from ..data.unlabelled import load_unlabelled
 from ..errors import BadInput
 
 Sampler = Callable[[int, torch.Generator], Tensor]
-Features = Callable[[Tensor], Tensor]
+FeatureMap = Callable[[Tensor], Tensor]  # pictures (n, …) → features (n, d)
+
+LARGEST = 1e17  # norm of a sample: its square is far from where float32 ends
 
 
 class Source:
@@ -62,8 +64,11 @@ class Source:
 
     def _fresh(self, count: int, generator: torch.Generator) -> Tensor:
         assert self._sampler is not None
-        with torch.no_grad():
-            found = self._sampler(count, generator)
+        try:
+            with torch.no_grad():
+                found = self._sampler(count, generator)
+        except TypeError as error:  # of another signature, most often
+            raise BadInput(f"sampler(n, generator) of {self.name}", got=error, do="take these two") from error
         if not isinstance(found, Tensor) or found.ndim < 1 or len(found) != count:
             got = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
             raise BadInput(
@@ -129,20 +134,28 @@ def checked_samples(x: Tensor, name: str) -> Tensor:
         raise BadInput(f"floating samples, or bytes, from {name}", got=x.dtype, do="convert them: x.float()")
     if x[:1].numel() == 0:
         raise BadInput(f"samples with values from {name}", got=f"shape {tuple(x.shape)}", do="check them")
-    # A sum is finite only if all its terms are, and is one pass over them.
-    if not bool(torch.isfinite(x.flatten(1).sum(1, dtype=torch.float64)).all()):
-        _refuse_infinite(x, name)
+    if x.layout != torch.strided:
+        raise BadInput(f"dense samples from {name}", got=x.layout, do="convert them: x.to_dense()")
+    # One pass finds NaN and infinity, and values whose squares no longer fit into float32.
+    norms = torch.linalg.vector_norm(x.flatten(1), dim=1)
+    if not bool((norms <= LARGEST).all()):
+        _refuse_infinite(x, norms, name)
     return x
 
 
-def _refuse_infinite(x: Tensor, name: str) -> None:
+def _refuse_infinite(x: Tensor, norms: Tensor, name: str) -> None:
     wrong = (~torch.isfinite(x.flatten(1)).all(1)).nonzero().flatten()
-    if len(wrong):  # not so where sums of float64 overflowed
+    if not len(wrong):
         raise BadInput(
-            f"finite values in {name}",
-            got=f"NaN or infinity in {len(wrong):,} of {len(x):,} samples, first in number {int(wrong[0])}",
-            do="leave these out, or mend the generator",
+            f"values of at most {LARGEST:g} in {name}",
+            got=f"a norm of {float(norms.max()):g}",
+            do="scale them",
         )
+    raise BadInput(
+        f"finite values in {name}",
+        got=f"NaN or infinity in {len(wrong):,} of {len(x):,} samples, first in number {int(wrong[0])}",
+        do="leave these out, or mend the generator",
+    )
 
 
 def flat_points(x: Tensor, name: str = "the samples", *, constant: bool = False) -> Tensor:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import BadInput, ObverseError
 from ..files import explained, parse_json, read_json, write_json, write_text
-from .generator_settings import GeneratorSettings
+from .generator_settings import GeneratorSettings, foreign
 from .settings import Settings
 
 FORMAT = 1
@@ -89,8 +89,10 @@ def create_run(path: Path, settings: Settings) -> None:
 
 
 def create_generator_run(path: Path, settings: GeneratorSettings, input_shape: Sequence[int]) -> None:
-    """The same for a generator."""
-    _create(path, {"kind": GENERATOR, "input_shape": list(input_shape), "settings": settings.to_dict()})
+    """The same for a generator. What its model does not look at is left out: its default may change."""
+    unseen = foreign(settings)
+    values = {name: value for name, value in settings.to_dict().items() if name not in unseen}
+    _create(path, {"kind": GENERATOR, "input_shape": list(input_shape), "settings": values})
 
 
 def _create(path: Path, config: Mapping[str, Any]) -> None:

@@ -224,7 +224,10 @@ stated = register(
         quantity="min max F − max min F",
         axis="places",
         reading="exact",
-        remark="An arc that leaves out the one picture is paid 1 − 1/N; D that is constant is paid nothing.",
+        remark=(
+            "A counting argument: an arc that leaves out the one picture is paid 1 − 1/N; D that is constant is "
+            "paid nothing. The order of the pictures, which is all that trials change, has no part in it."
+        ),
     )
 )
 
@@ -353,8 +356,8 @@ stated = register(
         id="gan.equilibrium.gaussian",
         title="Generators that can generate a Gaussian",
         statement=(
-            "If a generator is able to generate a Gaussian, of one width, then T of them have a gap of at "
-            "most C/√T against half-lines."
+            "Read as Gaussians of one fixed width: if a generator is able to generate them, T of them have a "
+            "gap of at most C/√T against half-lines."
         ),
         source=f"{PART}, the statement and its proof",
         grid=grid(narrowing=0.0, generators=(16, 32, 64, 128, 256, 512), trials=100),
@@ -366,10 +369,11 @@ stated = register(
         axis="generators",
         series="narrowing",
         twin="gan.equilibrium.narrowing",
+        reading="beyond the paper",
         expected="failed",
         remark=(
             "The gap stays above σ/√(2π): a mixture of Gaussians of one width is smooth, and the uniform "
-            "law is not. The proof lets σ² → 0, the statement does not say so."
+            "law is not. The notes let σ² → 0, in the proof."
         ),
     )
 )
@@ -380,7 +384,7 @@ register(
         statement="If σ falls as 1/T, the gap of T Gaussians against half-lines is at most C/√T.",
         grid=grid(narrowing=1.0, generators=(32, 64, 128, 256, 512, 1024), trials=500),
         quick=grid(narrowing=1.0, generators=(16, 64, 256), trials=30),
-        reading="corrected",
+        reading="exact",
     )
 )
 

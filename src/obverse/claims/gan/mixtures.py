@@ -294,7 +294,7 @@ stated = register(
     Claim(
         id="gan.mixture.sum",
         title="A Gaussian P(x)N(x, σ²) at every x",
-        statement="The mixture of P(x)N(x, σ²), taken at every x, has mass 1.",
+        statement="Read as a sum, the mixture of P(x)N(x, σ²) at every x has mass 1.",
         source=PART,
         grid=grid(weights="P(x)", spacing=(0.5, 0.25, 0.125), trials=5),
         quick=grid(weights="P(x)", spacing=(0.5, 0.25), trials=5),
@@ -304,10 +304,11 @@ stated = register(
         quantity="mass of the mixture",
         axis="spacing",
         twin="gan.mixture.integral",
+        reading="beyond the paper",
         expected="failed",
         remark=(
-            "There are uncountably many x: taken ever denser, the masses add up to 1 ÷ spacing. What is "
-            "meant is the integral ∫P(x)N(x, σ²)dx, the convolution P ∗ N(0, σ²)."
+            "There are uncountably many x: taken ever denser, the masses add up to 1 ÷ spacing. What the "
+            "notes mean is the integral ∫P(x)N(x, σ²)dx, the convolution P ∗ N(0, σ²)."
         ),
     )
 )
@@ -318,7 +319,7 @@ register(
         statement="The mixture of P(x)dx·N(x, σ²) has mass 1: it is the convolution P ∗ N(0, σ²).",
         grid=grid(weights="P(x)dx", spacing=(0.5, 0.25, 0.125), trials=5),
         quick=grid(weights="P(x)dx", spacing=(0.5, 0.25), trials=5),
-        reading="corrected",
+        reading="exact",
     )
 )
 
@@ -397,7 +398,8 @@ stated = register(
         id="gan.mixture.any",
         title="Any probability distribution, in total variation",
         statement=(
-            "Any law is approximated by its mixtures P ∗ N(0, σ²) in total variation, if no faster than √σ."
+            "Read as in total variation: any law is approximated by its mixtures P ∗ N(0, σ²), if no faster "
+            "than √σ."
         ),
         source=PART,
         grid=grid(law=("atoms", "cantor"), distance="total variation", sigma=(0.01, 0.03, 0.1), trials=20),
@@ -409,9 +411,10 @@ stated = register(
         axis="sigma",
         series="law",
         twin="gan.mixture.weakly",
+        reading="beyond the paper",
         expected="failed",
         remark=(
-            "A law without a density lies on a set of length 0, of which no mixture of Gaussians has "
+            "The notes do not say in which distance. A law without a density lies on a set of length 0, of which no mixture of Gaussians has "
             "anything: the distance is 1 for every σ. A discriminator that may be any function sees it."
         ),
     )
@@ -425,7 +428,7 @@ register(
         quick=grid(law="atoms", distance="Wasserstein", sigma=(0.01, 0.1), trials=TRIALS),
         predict=coupled,
         rule=HoldsIn(),
-        reading="corrected",
+        reading="exact",
         remark="So Lipschitz discriminators, those of the Wasserstein objective, are fooled as σ → 0.",
     )
 )
@@ -435,8 +438,8 @@ stated = register(
         id="gan.mixture.hasty",
         title="Finitely many Gaussians, narrowing at will",
         statement=(
-            "With σ² → 0, as σ = 1/2T, a Gaussian at each of T draws of a smooth law comes within "
-            "C·T^{−2/5} of it in ∫|p − f|."
+            "Read as σ² → 0 at will, here as σ = 1/2T: a Gaussian at each of T draws of a smooth law comes "
+            "within C·T^{−2/5} of it in ∫|p − f|."
         ),
         source=PART,
         grid=grid(power=1.0, components=(128, 256, 512, 1024, 2048), trials=20),
@@ -448,9 +451,11 @@ stated = register(
         axis="components",
         series="power",
         twin="gan.mixture.finite",
+        reading="beyond the paper",
         expected="failed",
         remark=(
-            "The distance does not fall at all: T spikes of width 1/2T. The mixture must grow first: Tσ → ∞."
+            "The distance does not fall at all: T spikes of width 1/2T. The notes have infinitely many "
+            "Gaussians before σ² → 0; of finitely many there must be ever more: Tσ → ∞."
         ),
     )
 )
@@ -464,6 +469,6 @@ register(
         ),
         grid=grid(power=0.2, components=(128, 256, 512, 1024, 2048), trials=400),
         quick=grid(power=0.2, components=(32, 128, 512), trials=20),
-        reading="corrected",
+        reading="beyond the paper",
     )
 )

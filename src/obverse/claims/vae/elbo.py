@@ -391,7 +391,7 @@ register(
         reading="beyond the paper",
         remark=(
             "For k = 1 it is the bound of the notes (vae.elbo.gap). q is wider than p(z|x) here: the weights "
-            "of one that is much narrower have no variance, and the rate is another."
+            "of one that is much narrower have infinite variance, and the rate is another."
         ),
     )
 )
@@ -403,7 +403,7 @@ def weight_variance(setting: Setting) -> float:
     check_linear(setting)
     wide = setting["wide"]
     if not wide > 0.5:
-        raise BadInput("wide > ½, for weights with a variance", got=wide, do="raise wide")
+        raise BadInput("wide > ½, for weights of finite variance", got=wide, do="raise wide")
     return float((wide / (2 * wide - 1) ** 0.5 - 1) / 2 / setting["k"])
 
 

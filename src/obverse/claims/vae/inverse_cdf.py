@@ -254,8 +254,8 @@ stated = register(
         id="vae.inverse-cdf.joint",
         title="Any law of d numbers, one by one",
         statement=(
-            "Any distribution in d dimensions is that of d Gaussian numbers, each mapped by the inverse CDF "
-            "of its coordinate after Φ."
+            "Read coordinate by coordinate: any distribution in d dimensions is that of d Gaussian numbers, "
+            "each mapped by the inverse CDF of its coordinate after Φ."
         ),
         source=f"{NOTES}, how z is defined, with its sketch of a proof taken coordinate by coordinate",
         grid=grid(law=LAWS, d=(2, 5), n=500, trials=500, map="one by one"),
@@ -266,11 +266,12 @@ stated = register(
         quantity="mean of √(n/2)·D along random directions, D the distance to samples made another way",
         axis="d",
         series="law",
+        reading="beyond the paper",
         expected="failed",
         twin="vae.inverse-cdf.conditional",
         remark=(
-            "A CDF of d numbers has no inverse; those of its coordinates make them independent. The "
-            "statement of the notes is right with conditional CDFs."
+            "A CDF of d numbers has no inverse; those of its coordinates make them independent. The notes do "
+            "not say which CDFs are meant: with conditional ones their statement is right."
         ),
     )
 )
@@ -284,7 +285,7 @@ register(
         source=f"{NOTES}, how z is defined; the map is Rosenblatt's",
         grid=grid(law=LAWS, d=(2, 5), n=500, trials=500, map="conditional"),
         quick=grid(law=LAWS, d=3, n=200, trials=400, map="conditional"),
-        reading="corrected",
+        reading="exact",
         remark="All directions together determine a law (Cramér and Wold); the directions here are random.",
     )
 )
