@@ -1,8 +1,11 @@
 """Five generators on MNIST in one table: VAE, WGAN, MIX+GAN, an RBM, and a net's own shadow.
 
-Each makes 20,000 pictures, and the same instruments look at all of them, beside three lines whose answers are
-known: held-out real pictures, training pictures with noise, and a GAN that was made to collapse. Results are
-written as they come and never measured twice; trained nets and samples stay in runs/generators.
+The training pictures are dealt at random: 40,000 to train on, 10,000 held out, and 10,000 that play a perfect
+generator. The official test pictures are of other writers; the net whose features are compared is trained on
+them, so that it knows none of the others. Each generator makes 10,000 pictures, and the same instruments look
+at all of them, beside three lines whose answers are known: real pictures, training pictures with noise, and a
+GAN that was made to collapse. Results are written as they come and never measured twice; trained nets and
+samples stay in runs/generators.
 
     python experiments/generators.py [DATA_ROOT]
 """
@@ -11,9 +14,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -29,6 +32,7 @@ from obverse.diversity.memorization import memorization
 from obverse.diversity.moments import moments
 from obverse.diversity.quality import quality
 from obverse.diversity.vendi import vendi
+from obverse.generative.likelihood import log_likelihood
 from obverse.generative.shadow_generator import ShadowGenerator
 from obverse.generative.wgan import WGAN
 from obverse.nets.small_conv import small_cnn
@@ -36,12 +40,12 @@ from obverse.tensors import load_tensors, save_tensors
 from obverse.training.classify import ClassifierTask, fit_classifier, load_trained
 from obverse.training.generator_settings import GeneratorSettings
 from obverse.training.generators import fit_generator, generator_task
-from obverse.training.rundir import create_generator_run, create_run, read_metrics
+from obverse.training.rundir import create_generator_run, create_run
 from obverse.training.settings import Settings
 
 RUNS = Path("runs/generators")
 OUT = RESULTS / "generators"
-SAMPLES = 20_000
+SAMPLES = 10_000
 SHOWN = 14  # in the figure
 TRAINING = {
     "VAE": GeneratorSettings(model="vae", data="mnist", epochs=20),
@@ -56,8 +60,17 @@ NOISE = 0.05
 Sampler = Callable[[int, torch.Generator], Tensor]
 
 
+def deal(data: Dataset) -> tuple[Dataset, Tensor]:
+    """(what generators train on, held-out pictures in place of the test set; pictures of the perfect one)."""
+    order = torch.randperm(len(data.train_x), generator=torch.Generator().manual_seed(0))
+    held, perfect, rest = order.split([SAMPLES, SAMPLES, len(order) - 2 * SAMPLES])
+    x, y = data.train_x, data.train_y
+    return replace(data, train_x=x[rest], train_y=y[rest], test_x=x[held], test_y=y[held]), x[perfect]
+
+
 def feature_net(data: Dataset, file: Path) -> nn.Sequential:
-    """A small convolutional classifier; what stands before its last layer, 64 numbers, is the feature."""
+    """A small convolutional classifier of the official test pictures; features come from its last but one
+    layer."""
     generator = torch.Generator().manual_seed(0)
     net = nn.Sequential(small_cnn((1, 28, 28), 64, (16, 32, 64), generator=generator), nn.ReLU())
     head = nn.utils.skip_init(nn.Linear, 64, 10)
@@ -69,49 +82,48 @@ def feature_net(data: Dataset, file: Path) -> nn.Sequential:
         whole.load_state_dict(load_tensors(file))
         return whole.eval()
     optimizer = torch.optim.Adam(whole.parameters(), 1e-3)
-    for _ in range(3):
-        for rows in torch.randperm(len(data.train_x), generator=generator).split(100):
+    for _ in range(10):
+        for rows in torch.randperm(len(data.test_x), generator=generator).split(100):
             optimizer.zero_grad()
-            nn.functional.cross_entropy(whole(data.train_x[rows]), data.train_y[rows]).backward()
+            nn.functional.cross_entropy(whole(data.test_x[rows]), data.test_y[rows]).backward()
             optimizer.step()
     file.parent.mkdir(parents=True, exist_ok=True)
     save_tensors(file, whole.state_dict())
     return whole.eval()
 
 
-def trained(name: str, data: Dataset) -> tuple[Sampler, float]:
-    """(sampler, seconds of training) of one of the library's generators; goes on where it was cut off."""
+def trained(name: str, data: Dataset) -> Sampler:
+    """One of the library's generators; goes on where it was cut off."""
     run = RUNS / name
     task = generator_task(TRAINING[name], data)
     if not (run / "config.json").exists():
         create_generator_run(run, task.settings, data.input_shape)
     fit_generator(task, run)
     task.net.eval()
-    return task.net.sample, sum(record["seconds"] for record in read_metrics(run))
+    return task.net.sample
 
 
-def shadow(keep: float, data: Dataset) -> tuple[Sampler, float]:
+def shadow(keep: float, data: Dataset) -> Sampler:
     run = RUNS / "shadow-net"
     task = ClassifierTask(SHADOW, data)
     if not (run / "config.json").exists():
         create_run(run, SHADOW)
     fit_classifier(task, run)
     net = load_trained(SHADOW, data, run / "model.safetensors")
-    seconds = sum(record["seconds"] for record in read_metrics(run))
-    return ShadowGenerator(net, data.train_x, keep=keep).sample, seconds
+    return ShadowGenerator(net, data.train_x, keep=keep).sample
 
 
-def boltzmann(data: Dataset) -> tuple[Sampler, float]:
+def boltzmann(data: Dataset) -> Sampler:
     """scikit-learn's BernoulliRBM; a sample is the mean of the visible units after a long Gibbs chain."""
-    from sklearn.neural_network import BernoulliRBM
+    file = RUNS / "rbm.safetensors"
+    if not file.exists():
+        from sklearn.neural_network import BernoulliRBM
 
-    start = perf_counter()
-    model = BernoulliRBM(**RBM, random_state=0).fit(data.train_x.flatten(1).numpy())
-    seconds = perf_counter() - start
-    weights = torch.from_numpy(model.components_).float()
-    visible, hidden = (
-        torch.from_numpy(each).float() for each in (model.intercept_visible_, model.intercept_hidden_)
-    )
+        model = BernoulliRBM(**RBM, random_state=0).fit(data.train_x.flatten(1).numpy())
+        found = {"w": model.components_, "v": model.intercept_visible_, "h": model.intercept_hidden_}
+        save_tensors(file, {name: torch.from_numpy(each).float() for name, each in found.items()})
+    kept = load_tensors(file)
+    weights, visible, hidden = kept["w"], kept["v"], kept["h"]
 
     def sample(count: int, generator: torch.Generator) -> Tensor:
         v = torch.bernoulli(torch.full((count, 784), 0.5), generator=generator)
@@ -121,16 +133,15 @@ def boltzmann(data: Dataset) -> tuple[Sampler, float]:
             v = torch.bernoulli(mean, generator=generator)
         return mean.reshape(-1, 1, 28, 28)
 
-    return sample, seconds
+    return sample
 
 
-def collapsed(data: Dataset) -> tuple[Sampler, float]:
+def collapsed(data: Dataset) -> Sampler:
     """A WGAN whose generator takes five steps for one of the critic: it runs after one picture at a time."""
     net = WGAN((1, 28, 28), generator=torch.Generator().manual_seed(0))
     generator = torch.Generator().manual_seed(1)
     critic = torch.optim.Adam(net.critic_parameters(), 3e-4, betas=(0.0, 0.9))
     maker = torch.optim.Adam(net.generator_parameters(), 3e-4, betas=(0.0, 0.9))
-    start = perf_counter()
     for _ in range(COLLAPSED["steps"]):
         for _ in range(COLLAPSED["critic_steps"]):
             critic.zero_grad()
@@ -141,27 +152,21 @@ def collapsed(data: Dataset) -> tuple[Sampler, float]:
             maker.zero_grad()
             net.generator_loss(100, generator).backward()
             maker.step()
-    return net.eval().sample, perf_counter() - start
+    return net.eval().sample
 
 
-def held_out(data: Dataset) -> tuple[Sampler, float]:
-    """The last of the training pictures; the others are what they are taken to be trained on."""
-    return lambda count, generator: data.train_x[-count:], 0.0
-
-
-def copies(data: Dataset) -> tuple[Sampler, float]:
+def copies(data: Dataset) -> Sampler:
     def sample(count: int, generator: torch.Generator) -> Tensor:
         rows = torch.randint(len(data.train_x), (count,), generator=generator)
         noise = torch.randn(count, 1, 28, 28, generator=generator)
         return (data.train_x[rows] + NOISE * noise).clamp(0, 1)
 
-    return sample, 0.0
+    return sample
 
 
 REAL = "real pictures"
 THREADS = 2
-METHODS: dict[str, Callable[[Dataset], tuple[Sampler, float]]] = {
-    REAL: held_out,
+METHODS: dict[str, Callable[[Dataset], Sampler]] = {
     "training pictures + noise": copies,
     "collapsed GAN": collapsed,
     "VAE": lambda data: trained("VAE", data),
@@ -173,38 +178,45 @@ METHODS: dict[str, Callable[[Dataset], tuple[Sampler, float]]] = {
 }
 
 
-def look(name: str, data: Dataset, features: Features, classify: nn.Module) -> dict[str, Any]:
-    """Train, draw, measure. Samples are kept as .npy, for `obverse diversity` and for the figure."""
-    torch.manual_seed(0)
-    sampler, training = METHODS[name](data)
-    generator = torch.Generator().manual_seed(2)
-    start = perf_counter()
-    samples = sampler(SAMPLES, generator)
-    drawing = perf_counter() - start
-    file = RUNS / f"{slug(name)}.npy"
-    np.save(file, samples.numpy())
+def look(
+    name: str, data: Dataset, perfect: Tensor, features: Features, classify: nn.Module
+) -> dict[str, Any]:
+    """Train, draw, measure. Samples are kept as .npy, for `obverse diversity`."""
+    samples = perfect if name == REAL else METHODS[name](data)(SAMPLES, torch.Generator().manual_seed(2))
+    np.save(RUNS / f"{slug(name)}.npy", samples.numpy())
     save_strip(samples[:SHOWN], OUT / f"{slug(name)}.png")
-    train = data.train_x[:-SAMPLES] if name == REAL else data.train_x
-    mine, real = features(samples), features(data.test_x)
-    some = torch.arange(0, SAMPLES, max(1, SAMPLES // len(real)))  # as many as there are test pictures
-    in_pixels = birthday_test(samples, real=data.test_x, generator=torch.Generator().manual_seed(3))
-    in_features = birthday_test(
-        samples, real=data.test_x, features=features, generator=torch.Generator().manual_seed(3)
-    )
+    mine, train, real = (features(x) for x in (samples, data.train_x, data.test_x))
     with torch.no_grad():
         logits = torch.cat([classify(part) for part in samples.split(1000)])
-    found = moments(mine, real, logits=logits)
-    return {
-        "seconds": training,
-        "per_1000": 1000 * drawing / SAMPLES,
-        "birthday": in_pixels.to_dict(),
-        "birthday_features": in_features.to_dict(),
-        "quality": quality(mine[some], real).to_dict(),
-        "moments": found.to_dict(),
-        "memorization": memorization(mine[some], features(train), real).to_dict(),
-        "vendi": vendi(mine[some]).to_dict(),
-        "dimension": intrinsic_dimension(mine[some]).to_dict(),
-        "dimension_pixels": intrinsic_dimension(samples[some].flatten(1)).to_dict(),
+    found: dict[str, Any] = {
+        "birthday": birthday_test(samples, real=data.test_x),
+        "birthday_features": birthday_test(samples, real=data.test_x, features=features),
+        "quality": quality(mine, real),
+        "moments": moments(mine, real, logits=logits),
+        "memorization": memorization(*(x.flatten(1) for x in (samples, data.train_x, data.test_x))),
+        "memorization_features": memorization(mine, train, real),
+        "vendi": vendi(mine),
+        "dimension": intrinsic_dimension(mine),
+        "dimension_pixels": intrinsic_dimension(samples.flatten(1)),
+    }
+    return {key: one.to_dict() for key, one in found.items()}
+
+
+def evidence(data: Dataset) -> dict[str, Any]:
+    """The VAE on all training pictures and the official test set: bounds and log p(x), nats a picture."""
+    run = RUNS / "VAE-official"
+    task = generator_task(TRAINING["VAE"], data)
+    if not (run / "config.json").exists():
+        create_generator_run(run, task.settings, data.input_shape)
+    last = fit_generator(task, run)[-1]
+    generator = torch.Generator().manual_seed(4)
+    binary = torch.bernoulli(data.test_x[:1000], generator=generator)
+    task.net.eval()
+    better = log_likelihood(task.net, binary, samples=1000, generator=generator)
+    names = ("test_elbo", "test_reconstruction", "test_kl", "test_elbo_binarized")
+    return {name: last[name] for name in names} | {
+        "log_likelihood_binarized": float(better.double().mean()),
+        "log_likelihood_error": float(better.double().std()) / len(better) ** 0.5,
     }
 
 
@@ -220,10 +232,12 @@ def slug(name: str) -> str:
     return "-".join("".join(letter if letter.isalnum() else " " for letter in name).split()).lower()
 
 
-def main(root: str | None) -> None:
-    data = load("mnist", root)
+def main(root: str | None = None) -> None:
+    torch.set_num_threads(THREADS)
+    official = load("mnist", root)
     RUNS.mkdir(parents=True, exist_ok=True)
-    whole = feature_net(data, RUNS / "features.safetensors")
+    data, perfect = deal(official)
+    whole = feature_net(official, RUNS / "features.safetensors")
     with torch.no_grad():
         wrong = sum(
             int((whole(x).argmax(1) != y).sum())
@@ -231,7 +245,8 @@ def main(root: str | None) -> None:
         )
     settings = {
         "samples": SAMPLES,
-        "feature_net": {"test_error": wrong / len(data.test_y), "features": 64},
+        "training_pictures": len(data.train_x),
+        "feature_net": {"error": wrong / len(data.test_y), "features": 64},
         "training": {name: each.to_dict() for name, each in TRAINING.items()},
         "shadow": SHADOW.to_dict(),
         "rbm": RBM | {"gibbs": GIBBS},
@@ -239,14 +254,11 @@ def main(root: str | None) -> None:
         "noise": NOISE,
     }
     features = of_module(whole[0], name="feature net")
-    names = [name for name in METHODS if name != REAL]
-    measure(
-        OUT / "generators.json",
-        settings,
-        {name: partial(look, name, data, features, whole) for name in (REAL, *names)},
-        threads=THREADS,
-    )
+    entries = {name: partial(look, name, data, perfect, features, whole) for name in (REAL, *METHODS)}
+    measure(OUT / "generators.json", settings, entries, threads=THREADS)
+    vae = {"settings": TRAINING["VAE"].to_dict(), "threads": THREADS}
+    measure(OUT / "vae.json", vae, {"official": partial(evidence, official)}, threads=THREADS)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2] or [None])
+    main(*sys.argv[1:2])

@@ -84,8 +84,8 @@ stated = Claim(
     reading="beyond the paper",
     expected="failed",
     remark=(
-        "The observed share is above γ in half of all tests, and the bound too small in these. The bound comes "
-        "from random data and is part of the measurement; predicted is Σ p_i²."
+        "The observed share is above γ in half of all tests, and the bound too small in these. It comes from "
+        "random data and is part of the measurement; predicted is Σ p_i²."
     ),
 )
 register(stated)

@@ -225,8 +225,8 @@ stated = register(
         axis="places",
         reading="exact",
         remark=(
-            "A counting argument: an arc that leaves out the one picture is paid 1 − 1/N; D that is constant is "
-            "paid nothing. The order of the pictures, which is all that trials change, has no part in it."
+            "A counting argument: an arc that leaves out the one picture is paid 1 − 1/N; D that is constant "
+            "is paid nothing. The order of the pictures, which is all that trials change, has no part in it."
         ),
     )
 )

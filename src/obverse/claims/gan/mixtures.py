@@ -414,8 +414,9 @@ stated = register(
         reading="beyond the paper",
         expected="failed",
         remark=(
-            "The notes do not say in which distance. A law without a density lies on a set of length 0, of which no mixture of Gaussians has "
-            "anything: the distance is 1 for every σ. A discriminator that may be any function sees it."
+            "The notes do not say in which distance. A law without a density lies on a set of length 0, of "
+            "which no mixture of Gaussians has anything: the distance is 1 for every σ. A discriminator that "
+            "may be any function sees it."
         ),
     )
 )
