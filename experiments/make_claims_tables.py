@@ -18,6 +18,7 @@ RESULTS = Path(__file__).parent / "results" / "claims"
 LONG = Path(__file__).parent / "results" / "claims-trained"
 IDENTITY = Path(__file__).parent / "results" / "claims-identity"
 LADDER = Path(__file__).parent / "results" / "claims-ladder"
+GENERATIVE = Path(__file__).parent / "results" / "claims-generative"
 
 
 def row(outcome: Outcome) -> list[str]:
@@ -63,7 +64,8 @@ def main() -> None:
     reversible = [outcome for folder in (RESULTS, LONG) for outcome in read_sweep(folder)]
     identity = list(read_sweep(IDENTITY))
     ladder = list(read_sweep(LADDER))
-    outcomes = reversible + identity + ladder
+    generative = list(read_sweep(GENERATIVE))
+    outcomes = reversible + identity + ladder + generative
     failed = [outcome for outcome in outcomes if outcome.verdict == "failed"]
     verdicts = Counter(outcome.verdict for outcome in outcomes)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
@@ -85,6 +87,12 @@ More on these, with pictures: [identity](identity.md).
 More on these, with pictures: [the ladder](ladder.md).
 
 {table(heads, list(map(row, ladder)))}
+
+### Theory of Deep Learning: Generative Models
+
+More on these: [diversity](diversity.md), [generators](generators.md).
+
+{table(heads, list(map(row, generative)))}
 
 ### How deep does it go?
 

@@ -125,9 +125,9 @@ def test_the_label_direction_of_linear_scores_is_exact():
     found = label_direction(lambda z: z @ matrix.T, classify, 1, seeds, batch=16)
     assert torch.allclose(found.vector, expected / expected.norm(), atol=1e-12)
     assert found.agreement == 1.0
-    other = 1 / (1 + (seeds @ expected).exp())  # 1 − p, seed by seed
+    other = 1 / (1 + (seeds[1::2] @ expected).exp())  # 1 − p, at the seeds that have not chosen
     assert found.slope == pytest.approx(float(other.mean() * expected.norm()), rel=1e-12)
-    assert found.error == pytest.approx(float(other.std() * expected.norm()) / 50**0.5, rel=1e-12)
+    assert found.error == pytest.approx(float(other.std() * expected.norm()) / 25**0.5, rel=1e-12)
     opposite = label_direction(lambda z: z @ matrix.T, classify, 0, seeds)
     assert torch.allclose(opposite.vector, -found.vector, atol=1e-12)
 
@@ -147,6 +147,54 @@ def test_the_regression_finds_a_linear_score_and_its_error():
         errors.append(found.error)
     # a standard deviation of 200 values is known to 1/√400 = 5 %: three of them
     assert np.std(slopes) == pytest.approx(np.mean(errors), rel=0.15)
+
+
+def test_the_slope_is_that_of_the_seeds_that_have_not_chosen():
+    """In numpy: a plane through the even rows, a line through the odd ones, White's error."""
+    seeds, noise = drawn(61, 4), drawn(61, seed=1)
+    scores = seeds[:, 0] * seeds[:, 1] + seeds[:, 2] + noise
+    found = regressed_direction(seeds, scores)
+    x, y = seeds.numpy(), scores.numpy()
+    plane = np.linalg.lstsq(np.c_[x[::2], np.ones(31)], y[::2], rcond=None)[0][:-1]
+    vector = plane / np.linalg.norm(plane)
+    assert found.vector.numpy() == pytest.approx(vector, abs=1e-12)
+    place = x[1::2] @ vector
+    slope, offset = np.polyfit(place, y[1::2], 1)
+    assert found.slope == pytest.approx(slope, rel=1e-10)
+    left, away = y[1::2] - slope * place - offset, place - place.mean()
+    white = sum(a**2 * r**2 for a, r in zip(away, left, strict=True)) / sum(a**2 for a in away) ** 2
+    assert found.error == pytest.approx((white * 30 / 28) ** 0.5, rel=1e-10)
+    assert found.agreement == np.mean(away * (y[1::2] - y[1::2].mean()) > 0)
+
+
+def test_noise_has_no_direction():
+    """Scores that know nothing of the seeds, 64 numbers a seed: the slope is a few errors, of either sign."""
+    ratios, shares = [], []
+    for seed in range(40):
+        found = regressed_direction(drawn(2000, 64, seed=seed), drawn(2000, seed=1000 + seed))
+        ratios.append(found.slope / found.error)
+        shares.append(found.agreement)
+    # 40 normal ratios: one beyond 4 has the chance 0.0025; their mean is 0 ± 1/√40
+    assert max(map(abs, ratios)) < 4
+    assert abs(np.mean(ratios)) < 4 / 40**0.5
+    # shares of 1,000 seeds are ½ ± 0.016, and their mean ± 0.016/√40
+    assert np.mean(shares) == pytest.approx(0.5, abs=4 * 0.016 / 40**0.5)
+
+
+def test_gradients_of_noise_have_no_direction():
+    """Every picture has a gradient of its own, drawn at random: sin(1000·w·z) turns faster than seeds fall."""
+    ratios = []
+    for seed in range(40):
+        weights = 1000 * drawn(64, seed=500 + seed)
+
+        def classify(x: Tensor, weights: Tensor = weights) -> Tensor:
+            score = (x @ weights).sin()
+            return torch.stack([-score, score], dim=1)
+
+        found = label_direction(lambda z: z, classify, 1, drawn(200, 64, seed=seed))
+        ratios.append(found.slope / found.error)
+    assert max(map(abs, ratios)) < 4  # as above
+    assert abs(np.mean(ratios)) < 4 / 40**0.5
 
 
 def test_regression_and_gradient_agree_on_gaussian_seeds():
@@ -189,10 +237,10 @@ WRONG = [
     (lambda: label_direction(linear(MATRIX), lambda x: x.flatten(1), 8, SEEDS), "more than 8 labels"),
     (lambda: label_direction(linear(MATRIX), lambda x: x.flatten(1)[:1], 0, SEEDS), "scores of 4"),
     (lambda: label_direction(linear(MATRIX), lambda x: x.flatten(1) * 0, 0, SEEDS), "gradient of 0"),
-    (lambda: label_direction(linear(MATRIX), lambda x: x.flatten(1), 0, SEEDS[:1]), "at least 2 rows"),
-    (lambda: regressed_direction(SEEDS, drawn(4)), "at least 7 seeds"),
+    (lambda: label_direction(linear(MATRIX), lambda x: x.flatten(1), 0, SEEDS[:3]), "at least 4 rows"),
+    (lambda: regressed_direction(SEEDS, drawn(4)), "at least 14 seeds"),
     (lambda: regressed_direction(SEEDS, drawn(3)), "4 finite scores"),
-    (lambda: regressed_direction(drawn(9, 5), torch.zeros(9)), "change with the seed"),
+    (lambda: regressed_direction(drawn(14, 5), torch.zeros(14)), "change with the seed"),
     (lambda: direction_strips(linear(MATRIX), SEEDS, drawn(4)), "a direction of 5 numbers"),
     (lambda: direction_strips(linear(MATRIX), SEEDS, torch.zeros(5)), "not all 0"),
     (lambda: direction_strips(linear(MATRIX), SEEDS, drawn(5), steps=1), "at least 2 steps"),

@@ -124,3 +124,24 @@ def test_nothing_to_do_is_refused():
     for x, samples, batch in [(model.draw(1)[:0], 1, 1), (model.draw(1), 0, 1), (model.draw(1), 1, 0)]:
         with pytest.raises(BadInput):
             log_likelihood(model, x, samples=samples, batch=batch)
+
+
+@pytest.mark.parametrize("decoder", ["bernoulli", "gaussian"])
+@pytest.mark.parametrize("wrong", [-0.1, 1.1, 255.0, float("nan"), float("inf")])
+def test_what_is_no_pixel_is_refused_as_by_the_bound(decoder, wrong):
+    vae = VAE((4,), latent=1, hidden=(5,), decoder=decoder)
+    x = torch.rand(3, 4, generator=seeded())
+    assert bool(torch.isfinite(log_likelihood(vae, x, samples=2)).all())
+    x[1, 2] = wrong
+    with pytest.raises(BadInput, match=r"pixels in \[0, 1\]"):
+        log_likelihood(vae, x, samples=2)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_other_models_may_have_any_finite_numbers(wrong):
+    model = Linear()
+    x = 10 * model.draw(3)
+    assert bool(torch.isfinite(log_likelihood(model, x, samples=2)).all())
+    x[1, 2] = wrong
+    with pytest.raises(BadInput, match="finite values of x"):
+        log_likelihood(model, x, samples=2)

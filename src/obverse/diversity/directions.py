@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.func import jvp, vjp
 
 from ..errors import BadInput
-from .interpolation import Decode, OnBlock, check_alone, check_seeds, decode_all
+from .distances import OnBlock
+from .interpolation import Decode, check_alone, check_seeds, decode_all
 
 SMALL = 256  # seed dimensions up to which JᵀJ is computed whole
 SPARE = 8  # directions carried along beyond those asked for, which makes the iteration converge
@@ -55,7 +56,8 @@ class LabelDirection:
     """A unit vector along which the log-probability of a label grows, on average over seeds.
 
     `slope`: the mean growth a unit step, `error` its standard error. `agreement`: the share of seeds at which
-    it grows along this direction at all. Both flatter a little, as the seeds have chosen the direction.
+    it grows along this direction at all, ½ by chance. Every other seed has chosen the direction, and these
+    three are of the rest: on the seeds that chose it, it would look good even if there were none.
     """
 
     vector: Tensor
@@ -165,11 +167,12 @@ def _product(decode: Decode, seeds: Tensor, vector: Tensor) -> Tensor:
 def label_direction(
     decode: Decode, classify: Classify, label: int, seeds: Tensor, *, batch: int = 256
 ) -> LabelDirection:
-    """The mean over seeds of the gradient of log p(label | picture), as a unit vector.
+    """The mean over every other seed of the gradient of log p(label | picture), as a unit vector.
 
-    `classify` gives scores (n × labels), of which the softmax is the probability.
+    `classify` gives scores (n × labels), of which the softmax is the probability. Seeds have to be drawn
+    independently of each other: the other half says how good the direction is.
     """
-    check_seeds(seeds, least=2)
+    check_seeds(seeds, least=4)
     check_alone(decode, seeds)
     gradients = torch.cat([_climb(decode, classify, label, part) for part in seeds.split(batch)]).double()
     return _towards(gradients, seeds)
@@ -190,10 +193,11 @@ def _climb(decode: Decode, classify: Classify, label: int, seeds: Tensor) -> Ten
 
 
 def regressed_direction(seeds: Tensor, scores: Tensor) -> LabelDirection:
-    """The direction in which a score grows by least squares on the seeds; no derivative is needed.
+    """The direction in which a score grows by least squares on every other seed; no derivative is needed.
 
     For Gaussian seeds it tends to the mean gradient of the score (Stein's lemma). `scores` has a number a
-    seed: the log-probability of a label, or anything else that was measured on the pictures.
+    seed: the log-probability of a label, or anything else that was measured on the pictures. Seeds have to be
+    drawn independently of each other: on the other half the score is regressed on the place along it.
     """
     check_seeds(seeds, least=2)
     if scores.shape != (len(seeds),) or not bool(torch.isfinite(scores).all()):
@@ -202,36 +206,41 @@ def regressed_direction(seeds: Tensor, scores: Tensor) -> LabelDirection:
         )
     x, y = seeds.double(), scores.double()
     count, latent = x.shape
-    if count < latent + 2:
+    if count < 2 * (latent + 2):
         raise BadInput(
-            f"at least {latent + 2} seeds for a regression on {latent} numbers", got=count, do="draw more"
+            f"at least {2 * (latent + 2)} seeds for a regression on {latent} numbers and its test",
+            got=count,
+            do="draw more",
         )
-    design = torch.cat([x, torch.ones(count, 1, dtype=torch.float64)], dim=1)
-    solution = torch.linalg.lstsq(design, y.unsqueeze(1)).solution[:, 0]
-    slope = float(solution[:-1].norm())
-    if not slope > 0:
+    design = torch.cat([x[::2], torch.ones(len(x[::2]), 1, dtype=torch.float64)], dim=1)
+    solution = torch.linalg.lstsq(design, y[::2].unsqueeze(1)).solution[:-1, 0]
+    if not float(solution.norm()) > 0:
         raise BadInput("scores that change with the seed", got="none that do", do="use another label")
-    vector = solution[:-1] / slope
-    residual = y - design @ solution
-    along = (x - x.mean(0)) @ vector
-    spread = float(residual.square().sum() / (count - latent - 1) / along.square().sum()) ** 0.5
-    rising = ((y - y.mean()) * along > 0).double().mean()
-    return LabelDirection(vector.to(seeds.dtype), slope, spread, float(rising))
+    vector = solution / solution.norm()
+    along, growth = (x[1::2] - x[1::2].mean(0)) @ vector, y[1::2] - y[1::2].mean()
+    slope = float(along @ growth / along.square().sum())
+    residual = growth - slope * along
+    # the error that holds for residuals of any size here or there: log-probabilities fall off on one side
+    error = float((along * residual).square().sum().sqrt() / along.square().sum())
+    error *= (len(along) / (len(along) - 2)) ** 0.5
+    rising = (growth * along > 0).double().mean()
+    return LabelDirection(vector.to(seeds.dtype), slope, error, float(rising))
 
 
 def _towards(gradients: Tensor, seeds: Tensor) -> LabelDirection:
-    mean = gradients.mean(0)
-    slope = float(mean.norm())
-    if not slope > 0:
+    mean = gradients[::2].mean(0)
+    if not float(mean.norm()) > 0:
         raise BadInput(
             "a label whose probability changes with the seed, differentiably",
             got="a gradient of 0",
             do="leave out torch.no_grad inside decode and classify, or use regressed_direction",
         )
-    vector = mean / slope
-    along = gradients @ vector
+    vector = mean / mean.norm()
+    along = gradients[1::2] @ vector
     error = float(along.std() / len(along) ** 0.5)
-    return LabelDirection(vector.to(seeds.dtype), slope, error, float((along > 0).double().mean()))
+    return LabelDirection(
+        vector.to(seeds.dtype), float(along.mean()), error, float((along > 0).double().mean())
+    )
 
 
 def direction_strips(

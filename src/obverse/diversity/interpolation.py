@@ -11,7 +11,6 @@ from torch import Tensor
 from ..errors import BadInput
 
 Decode = Callable[[Tensor], Tensor]
-OnBlock = Callable[[int, int], None]
 Kind = Literal["linear", "spherical"]
 KINDS: tuple[Kind, ...] = ("linear", "spherical")
 OPPOSITE = 1e-4  # radians from a half turn: the great circle between such seeds is rounding

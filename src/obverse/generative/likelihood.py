@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..errors import BadInput
 from .networks import draw
-from .vae import log_normal, reparametrize
+from .vae import VAE, check_pixels, log_normal, reparametrize
 
 
 class LatentModel(Protocol):
@@ -58,6 +58,10 @@ def log_likelihood(
         raise BadInput("samples ≥ 1 and batch ≥ 1", got=f"{samples} and {batch}", do="raise them")
     if len(x) == 0:
         raise BadInput("rows of x", got="none", do="pass some data")
+    if isinstance(vae, VAE):  # it makes pictures; another model may have any numbers
+        check_pixels(x)
+    elif not bool(torch.isfinite(x).all()):
+        raise BadInput("finite values of x", got="NaN or infinity", do="leave these rows out")
     generator = torch.Generator().manual_seed(0) if generator is None else generator
     found = torch.empty(len(x), dtype=torch.float64, device=x.device)
     done, total = 0, len(x) * samples

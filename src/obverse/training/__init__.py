@@ -3,25 +3,33 @@
 from .classify import ClassifierTask, fit_classifier, initial_net, load_trained
 from .compare import Comparison, Plan, compare, read_comparison, read_plan, summarize
 from .fit import Diverged, Interrupted, Task, fit
-from .rundir import RunRecord, create_run, read_run
+from .generator_settings import GeneratorSettings
+from .generators import fit_generator, generator_task, load_generator
+from .rundir import RunRecord, create_generator_run, create_run, read_generator_run, read_run
 from .settings import Settings
 
 __all__ = [
     "ClassifierTask",
     "Comparison",
     "Diverged",
+    "GeneratorSettings",
     "Interrupted",
     "Plan",
     "RunRecord",
     "Settings",
     "Task",
     "compare",
+    "create_generator_run",
     "create_run",
     "fit",
     "fit_classifier",
+    "fit_generator",
+    "generator_task",
     "initial_net",
+    "load_generator",
     "load_trained",
     "read_comparison",
+    "read_generator_run",
     "read_plan",
     "read_run",
     "summarize",
