@@ -84,14 +84,57 @@ def test_the_mistakes_are_the_mistakes():
     assert not points.collided(reused).any()
 
 
-def test_the_law_for_no_collision_seen():
-    setting = {"samples": 20, "batches": 2, "share": 0.9, "size": "effective", "law": "one atom"}
-    atom = birthday_confidence.none_seen_law(setting)
-    size = float(1 / atom.square().sum())  # 0.9 of the limit
-    kept = np.prod(1 - np.arange(20) / (size / 0.9))
-    assert kept**2 == pytest.approx(0.05, rel=1e-6)  # two batches, without a collision in one of twenty tests
-    support = birthday_confidence.none_seen_law({**setting, "size": "support", "law": "uniform"})
-    assert len(support) == int(size)
+def test_the_laws_for_no_collision_seen():
+    setting = {"points": 64, "samples": 20, "batches": 2}
+    atom = birthday_confidence.none_seen_law({**setting, "law": "one atom"})
+    assert len(atom) == 1
+    assert float(1 / atom.square().sum()) == pytest.approx(64)
+    uniform = birthday_confidence.none_seen_law({**setting, "law": "uniform"})
+    assert uniform.tolist() == pytest.approx([1 / 64] * 64)
+
+
+@pytest.mark.parametrize(("size", "samples", "batches"), [(60, 20, 1), (300, 20, 5), (90, 10, 7)])
+def test_no_collision_in_any_batch(size, samples, batches):
+    """What the limit is solved for, as a product; and how many tests pass, by drawing."""
+    setting = {"points": size, "samples": samples, "batches": batches, "tests": 4000, "trials": 1}
+    true = float(np.prod(1 - np.arange(samples) / size)) ** batches
+    assert birthday_confidence.doubt(setting) == pytest.approx(true, rel=1e-9)  # two bisections to rounding
+    (share,) = birthday_confidence.measure_none_seen({**setting, "law": "uniform"}, seeded())
+    assert share == pytest.approx(true, abs=4 * sqrt(true * (1 - true) / 4000))
+
+
+@pytest.mark.parametrize("rho", [1.0, 0.99, 0.8])
+@pytest.mark.parametrize(("size", "samples"), [(8, 8), (100, 12), (365, 23)])
+def test_where_the_bounds_are_the_number_of_points(size, samples, rho):
+    """The printed bound solved by hand: ln 1/(1 − γ) = M²r/2 + M³r²/6, r = ρ²/N + (1 − ρ)²."""
+    setting = {"points": size, "samples": samples, "rho": rho}
+    r = rho**2 / size + (1 - rho) ** 2
+    by_hand = samples**2 * r / 2 + samples**3 * r**2 / 6
+    # Digits are lost in 1 − γ, of size e^{−5}, and in a denominator that ρ makes the difference of two.
+    assert birthday_inverse.at_printed(setting) == pytest.approx(by_hand, rel=1e-10)
+    pairs = samples * (samples - 1) / 2
+    assert birthday_inverse.at_popular(setting) == pytest.approx(pairs / size, rel=1e-10)
+    whole = {**setting, "rho": 1.0}
+    assert birthday_inverse.different_at_exact(whole) == pytest.approx(points.all_different(whole), rel=1e-10)
+
+
+def test_a_bound_that_says_nothing_allows_every_collision_probability():
+    assert birthday_inverse.where_equal(lambda gamma: -1.0, 5) == pytest.approx(birthday_inverse.WHOLE)
+
+
+def test_the_bound_from_batches_and_what_it_must_cover():
+    setting = {"points": 50, "samples": 4, "law": "zipf", "batches": 20, "trials": 5}
+    chances = points.masses(setting).tolist()
+    assert birthday_confidence.equal_pair(setting) == pytest.approx(sum(chance**2 for chance in chances))
+    way = {**setting, "source": "fresh", "limit": "observed"}
+    found = birthday_confidence.measure_coverage(way, seeded())
+    generator = seeded()
+    for value in found:
+        rows = points.draw(points.masses(setting), (20, 4), generator).tolist()
+        share = sum(len(set(row)) < 4 for row in rows) / 20
+        assert 0 < share < 1
+        kept = float(np.prod(1 - np.arange(4) * value))
+        assert kept == pytest.approx(1 - share, rel=1e-9)  # the bound is found to rounding
 
 
 def test_points_seen_are_counted_once():

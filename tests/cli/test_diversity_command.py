@@ -18,7 +18,8 @@ from obverse.data import load
 from obverse.diversity.measure import assess
 from obverse.diversity.results import read_diversity
 from obverse.errors import BadInput
-from obverse.report.diversity_words import outlook, rows, verdict
+from obverse.report.diversity_verdict import outlook, verdict
+from obverse.report.diversity_words import rows
 from training.helpers import files_below
 
 from .test_progress import on_a_terminal
@@ -308,7 +309,7 @@ def test_the_help_says_what_the_defaults_are(obverse):
     done = obverse("diversity", "--help")
     text = re.sub(r"[\s│]+", " ", done.out)
     assert "Example: obverse diversity " in text
-    for shown in ("[pixels]", "[100000]", "[0.95]", "[0]", "[nothing]", "[OBVERSE_DATA, else"):
+    for shown in ("of_module [pixels]", "[100000]", "[0.95]", "[0]", "[nothing]", "[OBVERSE_DATA, else"):
         assert shown in text, shown
     for name, value in QUICK.items():
         if name in ("batches", "samples", "budget"):

@@ -182,7 +182,7 @@ def test_noise_has_no_direction():
 
 
 def test_gradients_of_noise_have_no_direction():
-    """Every picture has a gradient of its own, drawn at random: sin(1000·w·z) turns faster than seeds fall."""
+    """sin(1000·w·z) goes up at one seed and down at the next: gradients of either sign along w."""
     ratios = []
     for seed in range(40):
         weights = 1000 * drawn(64, seed=500 + seed)

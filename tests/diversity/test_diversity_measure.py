@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
 from obverse.data import load
 from obverse.diversity.birthday import birthday_test
 from obverse.diversity.features import Features
-from obverse.diversity.measure import STEPS, STRIPS, Pictures, assess
+from obverse.diversity.measure import Pictures, assess
 from obverse.diversity.results import Diversity
+from obverse.diversity.walk import STEPS, STRIPS
 from obverse.errors import BadInput
 
 DATA = load("digits")
@@ -230,6 +232,54 @@ def test_points_are_no_pictures_and_are_tested_all_the_same():
     assert pictures.samples is not None
     assert pictures.samples.shape == (2, 12, 6)
     assert isinstance(x.numpy(), np.ndarray)
+
+
+def test_data_may_be_arrays_files_folders_and_functions(tmp_path):
+    np.save(tmp_path / "real.npy", REAL.numpy())
+    plain, _ = measure(train=TRAIN, real=REAL)
+    for train, real in ((TRAIN.numpy(), REAL.numpy()), (TRAIN, tmp_path / "real.npy")):
+        found, _ = measure(train=train, real=real)
+        assert replace(found, seconds=0.0) == replace(plain, seconds=0.0)
+    found, _ = measure(real=sampler)
+    assert found.real == 10_000
+    assert found.birthday.threshold.origin == "calibrated"
+
+
+def test_unreadable_pictures_of_the_data_are_told(tmp_path):
+    for number, one in enumerate(TRAIN[:30]):
+        Image.fromarray((one[0] * 255).byte().numpy()).save(tmp_path / f"{number}.png")
+    (tmp_path / "torn.png").write_bytes(b"\x89PNG\r\n\x1a\n nothing")
+    found, _ = measure(train=tmp_path, notes=("first",))
+    assert found.train == 30
+    assert found.notes == ("first", "1 unreadable pictures of the train data: torn.png")
+
+
+def test_another_scale_is_told_and_the_same_is_not():
+    assert measure(train=TRAIN, real=REAL)[0].notes == ()
+    bytes_, _ = measure(TRAIN * 255, real=REAL, notes=("first",))
+    assert bytes_.notes[0] == "first"
+    assert bytes_.notes[1].startswith("The values of the samples run from 0 to 255, those of the real data")
+
+
+def test_a_decode_that_breaks_does_not_end_the_other_tests():
+    def broken(z: Tensor) -> Tensor:
+        return decode(z) * float("nan")
+
+    found, _ = measure(decode=broken, latent=5, labelled=(TRAIN, DATA.train_y[:500], DATA.classes))
+    assert "finite pictures" in reasons(found)["directions for labels"]
+
+
+def test_a_mixture_is_told_to_jump():
+    """Two generators, by the sign of the last number of a seed."""
+
+    def mixed(z: Tensor) -> Tensor:
+        return torch.where(z[:, -1:, None, None] > 0, decode(z[:, :5]), 1 - decode(z[:, :5]))
+
+    found, _ = measure(decode=mixed, latent=6, paths=64)
+    assert found.smoothness is not None
+    assert found.smoothness.walked == 64
+    assert found.smoothness.jumping == pytest.approx(32, abs=4 * 4)  # half of 64 ± √16, four of these
+    assert found.smoothness.interval[0] > 0
 
 
 WRONG = [

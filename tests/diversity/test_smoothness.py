@@ -79,19 +79,75 @@ def test_features_are_what_is_measured():
     assert first.length < plain.length
 
 
-def test_jumps_make_the_ratio_large():
-    """A generator with two pictures jumps on half the paths: the mean is P(jump)/step, in ratio 1/step."""
-    step = 0.01
+def test_a_smooth_generator_has_no_jumps():
+    matrix = matrix_of(30, 6)
+    for decode in (lambda z: z @ matrix.T, lambda z: (z @ matrix.T).sigmoid(), lambda z: (5 * z).sin()):
+        found = path_length(decode, 6, pairs=300, generator=generator())
+        assert (found.jumped, found.jumping, found.walked) == (0, 0, 128)
+        # none of 128: the upper end is where (1 − p)^128 = 0.025
+        assert found.interval == pytest.approx((0, 1 - 0.025 ** (1 / 128)))
+        assert found.ratio > 1 - 3 * found.ratio_error
 
-    def decode(z: Tensor) -> Tensor:
-        return (z[:, :1] > 0).float().expand(-1, 4)
 
-    found = path_length(decode, 3, pairs=4000, step=step, kind="linear", generator=generator())
-    # 1 of 100 of 2,000 jumps fall into the step: 20 ± √20, a fifth, and three times that
-    assert found.ratio == pytest.approx(1 / step, rel=0.67)
-    assert found.median == 0
-    smooth = path_length(lambda z: z.sigmoid(), 3, pairs=500, generator=generator())
-    assert 1 <= smooth.ratio < 3
+def two_pictures(z: Tensor) -> Tensor:
+    """It jumps where the first number of the seed changes its sign, and nowhere else."""
+    return (z[:, :1] > 0).float().expand(-1, 4)
+
+
+def test_a_generator_of_two_pictures_jumps_on_every_other_path():
+    """P(jump) = ½ of a path, and 1/100 of that of a step: the rest does not move at all."""
+    found = path_length(two_pictures, 3, pairs=4000, step=0.01, kind="linear", generator=generator())
+    # 1 of 100 of 2,000 jumps fall into the step: 20 ± √20, four of these
+    assert found.jumped == pytest.approx(20, abs=18)
+    assert (found.length, found.ratio, found.median) == (0, 0, 0)
+    again = generator()
+    torch.randn(2, 3, generator=again)
+    start, end = torch.randn(2, 128, 3, generator=again)
+    crossing = int((start[:, 0].sign() != end[:, 0].sign()).sum())
+    assert found.jumping == crossing, "of the first 128 paths, those whose ends differ"
+    assert found.interval[0] < 0.5 < found.interval[1]
+
+
+def test_jumps_between_smooth_generators_are_counted_and_leave_the_length_alone():
+    """A mixture: the last number chooses, Ax or Ax + b. The path length is that of Ax."""
+    matrix, seam = matrix_of(30, 6), matrix_of(30, 1)[:, 0]
+    pairs, step = 4000, 0.01
+
+    def mixed(z: Tensor) -> Tensor:
+        return z[:, :-1] @ matrix.T + 3 * (z[:, -1:] > 0) * seam
+
+    found = path_length(mixed, 7, pairs=pairs, step=step, kind="linear", generator=generator())
+    mean = 2 * float(matrix.square().sum())
+    spread = math.sqrt(8 * float((matrix.T @ matrix).square().sum()) / pairs)
+    assert found.length == pytest.approx(mean, abs=4 * spread)
+    assert found.error == pytest.approx(spread, rel=0.1)  # as above
+    assert found.jumped == pytest.approx(20, abs=18)
+    assert found.jumping / 128 == pytest.approx(0.5, abs=4 * 0.5 / 128**0.5)
+    # with them the mean would be larger by a half or more: 1/200 jumps of 9‖b‖²/step² each
+    assert 9 * float(seam.square().sum()) / step / 2 > 0.5 * mean
+    finer = path_length(mixed, 7, pairs=pairs, step=step / 10, kind="linear", generator=generator())
+    assert finer.length == pytest.approx(found.length, abs=6 * spread), "whatever the step"
+
+
+def test_steep_is_no_jump():
+    """From one picture to the other within a hundredth of a path, little by little."""
+
+    def steep(z: Tensor) -> Tensor:
+        return (100 * z[:, :1]).sigmoid().expand(-1, 4)
+
+    found = path_length(steep, 3, pairs=200, generator=generator())
+    assert (found.jumped, found.jumping) == (0, 0)
+    assert found.ratio > 5
+
+
+def test_a_generator_that_jumps_everywhere_is_refused():
+    """As a table of pictures that a seed is looked up in: no step is without a jump."""
+
+    def hashed(z: Tensor) -> Tensor:
+        return ((z.double() * 1e7).sin() * 1e4).frac().abs()
+
+    with pytest.raises(BadInput, match="neighbouring seeds have nothing in common"):
+        path_length(hashed, 3, pairs=20, generator=generator())
 
 
 def test_the_ratio_is_at_least_one_on_curved_paths():
@@ -112,9 +168,10 @@ def test_blocks_are_told_and_the_result_is_plain():
         generator=generator(),
         on_block=lambda done, total: told.append((done, total)),
     )
-    assert told == [(1, 3), (2, 3), (3, 3)]
-    assert PathLength(**json.loads(json.dumps(found.to_dict()))) == found
-    assert "times a straight path (10 spherical paths)" in str(found)
+    assert told == [(at, 6) for at in range(1, 7)], "3 for the steps, 3 for whole paths"
+    kept = json.loads(json.dumps(found.to_dict()))
+    assert PathLength(**{**kept, "interval": tuple(kept["interval"])}) == found
+    assert "times a straight path (10 spherical paths); 0 of 10 jump" in str(found)
 
 
 WRONG = [
@@ -126,6 +183,7 @@ WRONG = [
     ({"features": lambda x: x * math.nan}, "finite features of"),
     ({"decode": lambda z: torch.ones(len(z), 4)}, "the generator has collapsed"),
     ({"latent": 0}, "latent size"),
+    ({"confidence": 1.0}, "a confidence in"),
 ]
 
 

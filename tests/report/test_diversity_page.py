@@ -18,31 +18,25 @@ from sample_diversity import ATTACK, hostile, measured, sample_diversity
 from test_audit_page import Reader, words
 
 from obverse.diversity.birthday import Birthday
-from obverse.diversity.measure import Pictures
+from obverse.diversity.measure import Pictures, assess
 from obverse.diversity.results import NAME, Diversity, diversity_text, write_diversity
 from obverse.errors import BadInput
 from obverse.report import build
 from obverse.report.claims_axis import Axis, axis_for
+from obverse.report.diversity_numbers import about, chance, down_to, times, up_to
 from obverse.report.diversity_page import PAGE, diversity_page, fixed, render_diversity
 from obverse.report.diversity_pictures import FOLDER, LONGEST, read_pictures, shown, write_pictures
 from obverse.report.diversity_pictures import NAME as LIST
 from obverse.report.diversity_plot import LENGTH, ROW, Line, lines
+from obverse.report.diversity_verdict import copying, levels, notices, outlook, verdict
 from obverse.report.diversity_words import (
-    about,
     birthday_rows,
-    chance,
     command,
-    copying,
-    down_to,
     memorization_rows,
-    notices,
-    outlook,
     quality_rows,
     rows,
     skipped,
     smoothness_rows,
-    up_to,
-    verdict,
 )
 from obverse.report.words import FIXED
 
@@ -87,6 +81,7 @@ def test_more_digits_where_they_are_asked_for():
     assert about(13_412.3) == "13,400"
     assert about(12.34) == "12.3"
     assert about(None) == "–"
+    assert [times(one) for one in (1.0001, 1.2, 9.91, 10, 41.7)] == ["1.1", "1.2", "10.0", "10", "42"]
 
 
 def test_verdicts():
@@ -107,8 +102,62 @@ def test_what_real_data_would_show_stands_beside_the_verdict():
     seen = f"In {found.birthday.collisions} of 20 fresh batches of 8 samples two were the same."
     assert first.startswith(f"{seen} That is less diverse")
     assert "(p < 0.001)" in first
-    alike = replace(found, birthday=replace(found.birthday, p_real=0.3))
-    assert "as diverse as the real data, which may collide as often (p = 0.30)" in outlook(alike)[0]
+    b = found.birthday
+    assert b.threshold.real_support is not None
+    assert b.effective.low is not None
+    alike = replace(found, birthday=replace(b, p_real=0.3))
+    assert "Real data may collide as often (p = 0.30): by this test it is as diverse" in outlook(alike)[0]
+    fewer = times(b.threshold.real_support / b.effective.low)
+    assert outlook(alike)[0].endswith(f"or up to {fewer} times less.")
+
+
+def unseen(least: float, real: float) -> str:
+    """What is said of real data where no collision was seen."""
+    b = sample_diversity("full").birthday
+    limit = replace(b.threshold, real_support=real)
+    none = replace(b.effective, value=None, low=None, high=None, pairs=0)
+    changes = {"collisions": 0, "support_bound": None, "printed_bound": None, "effective": none}
+    return outlook(with_birthday(**changes, support_at_least=least, p_real=1.0, threshold=limit))[0]
+
+
+def test_no_collision_is_no_praise_where_real_data_would_have_shown_none_either():
+    assert unseen(8_349.0, 10_000.0).endswith(
+        "Up to 8,300 equally likely pictures would have shown a collision (95 %). The real data has more, "
+        "effectively about 10,000: too few samples to tell whether it is as diverse as the real data, or up "
+        "to 1.2 times less."
+    )
+    assert "up to 1.1 times less" in unseen(9_999.0, 10_000.0)
+    assert "up to 42 times less" in unseen(240.0, 10_000.0)
+    better = unseen(12_000.0, 10_000.0)
+    assert better.endswith(
+        "By this test it is at least as diverse as the real data, which has effectively about 10,000 (95 %)."
+    )
+
+
+@pytest.mark.parametrize(("batches", "said"), [(10, "too few samples to tell"), (200, "at least as diverse")])
+def test_more_batches_can_tell_what_few_cannot(batches, said):
+    """Points of a box, compared with others of it, and far more diverse ones: of a box ten times as wide."""
+    real = torch.rand(400, 5, generator=torch.Generator().manual_seed(0))
+
+    def wide(count: int, source: torch.Generator) -> torch.Tensor:
+        return 10 * torch.rand(count, 5, generator=source)
+
+    found, _ = assess(wide, real=real, samples=50, batch_size=60, batches=batches)
+    b = found.birthday
+    assert b.collisions == 0
+    assert b.support_at_least is not None
+    assert b.threshold.real_support is not None
+    # P(no collision among 60 of N equal ones) in a loop, at the number that is said to have been caught
+    for support, seen in ((b.support_at_least, 0.95), (b.threshold.real_support, None)):
+        apart = 1.0
+        for k in range(60):
+            apart *= 1 - k / support
+        chance_of_one = 1 - apart**batches
+        if seen is not None:
+            assert chance_of_one == pytest.approx(seen, rel=1e-9)
+        else:
+            assert (chance_of_one >= 0.95) == (said == "at least as diverse")
+    assert said in outlook(found)[0]
 
 
 def test_without_real_data_it_is_said_that_near_duplicates_were_not_looked_for():
@@ -129,6 +178,72 @@ def test_copying_is_said_with_its_p():
     alone = replace(found, memorization=replace(m, sides=None, close=None, copying=None))
     assert "can't be told without held-out real data" in copying(alone)
     assert "not tested" in copying(replace(found, memorization=None))
+
+
+def test_learned_features_are_told_not_to_be_strangers():
+    found = sample_diversity("few")
+    assert "know neither set" not in copying(found)
+    learned = replace(found, features="encoder")
+    assert copying(learned).startswith(copying(found))
+    assert "p is exact only for features that know neither set, and encoder may have learned" in copying(
+        learned
+    )
+
+
+def test_the_level_of_each_sentence_is_the_one_that_is_applied():
+    found = sample_diversity("few")
+    m = found.memorization
+    assert m is not None
+    assert m.sides is not None
+    assert m.close is not None
+    assert m.copying is not None
+    said = levels(replace(m, confidence=0.9))
+    for part in ("at most 10 %;", "the other 3 tests is at most 3.3 %", "that side is at most 5 %"):
+        assert part in said
+    for over, closer in ((0.99, True), (1.01, False)):  # a little below and above each level
+        one = replace(
+            m,
+            confidence=0.9,
+            sides=replace(m.sides, p=0.1 * over),
+            close=replace(m.close, p=0.1 / 3 * over),
+            authentic=replace(m.authentic, p=1.0),
+            copying=replace(m.copying, p_closer=0.05 * over),
+        )
+        assert one.copied is closer
+        assert one.closer is closer
+        assert one.copying is not None
+        assert (one.copying.reading(0.9) == "closer than real data") is closer
+    alone = replace(m, copying=None)
+    assert "the other 2 tests is at most 2.5 %" in levels(alone)
+    assert "C_T" not in levels(alone)
+    assert levels(replace(m, sides=None)) == ""
+    assert levels(m) in text_of(found)
+
+
+def test_jumps_come_before_the_length_of_what_is_left():
+    found = sample_diversity("full")
+    s = found.smoothness
+    assert s is not None
+    (what, value, meaning), length, straight = smoothness_rows(found)
+    assert (what, value) == ("paths that jump", "0 of 8")
+    assert meaning.startswith("0.0 to 36.9 % (95 %)")  # none of 8: 1 − 0.025^(1/8)
+    assert "1/32,768 of it" in meaning
+    assert "fell on a jump" not in length[2]
+    assert "below 1" not in straight[2]
+    jumpy = replace(found, smoothness=replace(s, jumping=4, jumped=1, interval=(0.157, 0.843)))
+    (_, value, meaning), length, straight = smoothness_rows(jumpy)
+    assert value == "4 of 8"
+    assert meaning.startswith("15.7 to 84.3 %")
+    assert "without 1 step that fell on a jump" in length[2]
+    assert "below 1 where jumps do the rest" in straight[2]
+
+
+def test_a_label_says_how_much_it_grows(tmp_path):
+    found = sample_diversity("full")
+    labels = (replace(found.labels[0], slope=-0.1234, error=0.05, agreement=0.47), *found.labels[1:])
+    write_diversity(replace(found, labels=labels), tmp_path / NAME)
+    write_pictures(tmp_path, measured("full")[1])
+    assert "0 · −0.123 ± 0.050 a step, up at 47.0 % of seeds" in said(diversity_page(tmp_path))
 
 
 def test_p_values():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
     from ..diversity.features import Features
-    from ..diversity.measure import OnProgress
+    from ..diversity.run import OnProgress
     from .diversity_subject import Given, Subject
 
 FEATURES = ("pixels", "encoder")
@@ -59,7 +59,7 @@ def diversity(
             metavar="WHICH",
             show_default=False,
             help="Compare pictures by their `pixels`, or by an `encoder` that is trained on --train or "
-            "--real first \\[pixels].",
+            "--real first; by any other net from Python: obverse.diversity.of_module \\[pixels].",
         ),
     ] = "pixels",
     batch_size: Annotated[

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..diversity.results import Diversity
-from ..report.diversity_words import notices, outlook, rows, skipped, verdict
+from ..report.diversity_verdict import notices, outlook, verdict
+from ..report.diversity_words import rows, skipped
 from .grid import Column, open_console, print_grid, say
 
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..data import NAMES
 from ..errors import BadInput
 from ..files import TEMPORARY, explained, replace_atomically
 from ..training import Interrupted
 from ..training.generator_settings import HIDDEN, LATENT, RATE, GeneratorSettings
 from ..training.rundir import create_generator_run, read_generator_run
-from ..training.settings import read_toml
+from .options import Flags, with_settings
 from .progress import layer_progress
 from .train import free_path, use_threads
 
@@ -48,8 +44,7 @@ def _by_model(usual: Mapping[Any, object]) -> str:
     return "; ".join(f"{' and '.join(models)} {text}" for text, models in shown.items())
 
 
-# name: (panel, help, metavar)
-FLAGS: dict[str, tuple[str, str, str | None]] = {
+FLAGS: Flags = {
     "model": ("Model", "vae, wgan or mixture, several generators and critics with trained weights.", "WHICH"),
     "data": ("Data", "digits, mnist, fashion-mnist, cifar10, cifar100, a folder of images, an .npz.", "NAME"),
     "data_root": ("Data", "Folder that holds the data sets [OBVERSE_DATA, else the user's cache].", "DIR"),
@@ -74,65 +69,8 @@ FLAGS: dict[str, tuple[str, str, str | None]] = {
 }
 
 
-def with_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command a flag for every setting of a generator and --config; it receives `values`, the settings
-    named there. Flags win over the TOML file, the file over the defaults."""
-    hints = get_type_hints(GeneratorSettings)
-    flags = [_flag(field.name, hints[field.name], field.default) for field in fields(GeneratorSettings)]
-    config = inspect.Parameter(
-        "config",
-        inspect.Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[
-            Path | None, typer.Option(metavar="FILE", help="Settings from a TOML file; flags win.")
-        ],
-    )
-    own = inspect.signature(command, eval_str=True).parameters
-    kept = [parameter for name, parameter in own.items() if name != "values"]
-
-    @functools.wraps(command)
-    def wrapper(**arguments: Any) -> None:
-        file = arguments.pop("config")
-        values = read_toml(file) if file else {}
-        for flag in flags:
-            value = arguments.pop(flag.name)
-            if value is not None:
-                values[flag.name] = _widths(value) if flag.name == "hidden" else value
-        data = values.get("data")
-        if isinstance(data, str) and data not in NAMES and Path(data).expanduser().exists():
-            values["data"] = str(Path(data).expanduser().absolute())  # so that a run finds it from anywhere
-        command(**arguments, values=values)
-
-    parameters = [*kept, config, *flags]
-    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return wrapper
-
-
-def _flag(name: str, hint: Any, default: Any) -> inspect.Parameter:
-    """A keyword that is None unless the flag is given; the real default stands in the help."""
-    panel, text, metavar = FLAGS[name]
-    kinds = [part for part in (hint, *get_args(hint)) if part in (int, float, bool)]
-    kind = kinds[0] if kinds and name != "hidden" else str
-    if default is not None:
-        text = f"{text} [{'off' if default is False else default}]"
-    option = typer.Option(
-        rich_help_panel=panel, help=text.replace("[", "\\["), metavar=metavar, show_default=False
-    )
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
-    )
-
-
-def _widths(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise BadInput("--hidden as widths, e.g. 256,256", got=repr(text), do="correct it") from None
-
-
 @generate_app.command()
-@with_flags
+@with_settings(GeneratorSettings, FLAGS)
 def train(
     values: dict[str, Any],
     out: Annotated[

@@ -1,22 +1,23 @@
-"""The flags that are settings: made from Settings, so that a default is written once. Not for other flags."""
+"""The flags that are settings, made from their class, so that a default is written once. Not for others."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
 from ..data import NAMES
 from ..errors import BadInput
-from ..training.settings import TUPLES, Settings, read_toml
+from ..training.settings import Settings, read_toml
 
-# name: (panel, help, metavar)
-_FLAGS: dict[str, tuple[str, str, str | None]] = {
+Flags = Mapping[str, tuple[str, str, str | None]]  # name: (panel, help, metavar)
+
+_FLAGS: Flags = {
     "data": ("Data", "digits, mnist, fashion-mnist, cifar10, cifar100, a folder of images, an .npz.", "NAME"),
     "data_root": ("Data", "Folder that holds the data sets [OBVERSE_DATA, else the user's cache].", "DIR"),
     "train_size": ("Data", "Train on so many points, drawn with the seed [all].", "N"),
@@ -59,18 +60,20 @@ _LISTS = {
 }
 
 
-def with_settings(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_settings(
+    kind: type[Any] = Settings, texts: Flags = _FLAGS, *, without: tuple[str, ...] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command a flag for every setting and --config; it receives `values`, the settings named there.
 
     Flags win over the TOML file, the file over the defaults.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(Settings)
+        hints = get_type_hints(kind)
         own = inspect.signature(command, eval_str=True).parameters
         flags = [
-            _parameter(field.name, hints[field.name], field.default)
-            for field in fields(Settings)
+            _parameter(field.name, hints[field.name], field.default, texts[field.name])
+            for field in fields(kind)
             if field.name not in without
         ]
         config = inspect.Parameter(
@@ -90,7 +93,7 @@ def with_settings(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., N
             for flag in flags:
                 value = arguments.pop(flag.name)
                 if value is not None:
-                    values[flag.name] = _list(value, flag.name) if flag.name in TUPLES else value
+                    values[flag.name] = _list(value, flag.name) if is_list(hints[flag.name]) else value
             command(**arguments, values=_with_full_path(values))
 
         parameters = [*kept, config, *flags]
@@ -101,11 +104,15 @@ def with_settings(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., N
     return decorate
 
 
-def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
+def is_list(hint: Any) -> bool:
+    return get_origin(hint) is tuple
+
+
+def _parameter(name: str, hint: Any, default: Any, about: tuple[str, str, str | None]) -> inspect.Parameter:
     """A keyword that is None unless the flag is given; the real default stands in the help."""
-    panel, text, metavar = _FLAGS[name]
+    panel, text, metavar = about
     kinds = [part for part in (hint, *get_args(hint)) if part in (int, float, bool)]
-    kind = kinds[0] if kinds and name not in TUPLES else str  # see _list
+    kind = kinds[0] if kinds and not is_list(hint) else str  # see _list
     if default not in (None, ()):
         shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
         text = f"{text} [{'on' if default is True else 'off' if default is False else shown}]"

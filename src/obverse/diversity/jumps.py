@@ -51,4 +51,5 @@ def narrowed(
         low = torch.where(later, low + length, low)
         first = torch.where(later[:, None], middle, first)
         last = torch.where(later[:, None], last, middle)
-    return (last - first).norm(dim=1)
+    left: Tensor = (last - first).norm(dim=1)
+    return left

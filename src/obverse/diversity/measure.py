@@ -7,47 +7,39 @@ real data: a number alone says little.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..errors import BadInput, ObverseError
+from ..errors import BadInput
 from ..records import versions
 from .birthday import Birthday, birthday_test
 from .dimension import Dimension, intrinsic_dimension
-from .directions import direction_strips, principal_directions, regressed_direction
-from .distances import OnBlock
 from .features import Features
-from .interpolation import Decode, decode_all, strips
+from .interpolation import Decode
 from .labels import LinearScores, fit_scores
 from .memorization import Memorization, memorization
 from .moments import Moments, moments
 from .quality import Quality, quality
-from .results import MOST_BROKEN, DirectionsFound, Diversity, LabelFound, Skipped
-from .smoothness import PathLength, path_length
-from .sources import Source, checked_samples, open_source
+from .results import MOST_BROKEN, Diversity
+from .run import OnProgress, Run
+from .scales import scale_notes
+from .sources import Source, open_source
 from .vendi import Vendi, vendi
+from .walk import walk
 
-OnProgress = Callable[[str, int, int], None]  # (what, done, total)
 Labelled = tuple[Tensor, Tensor, tuple[str, ...]]  # pictures, labels, names of the labels
 
 SAMPLES = 5000  # for everything but the birthday test
+DRAWN = 10_000  # pictures of data that is given as a function
 FEWEST = 10  # samples
 SHOWN = 12  # pictures of a kind
-STEPS = 9  # pictures of a strip
-STRIPS = 5  # paths, and directions
-SEEDS = 64  # at which the Jacobian is averaged
-REACH = 3.0  # standard deviations of a seed to either side
-SCORED = 2000  # seeds for the regression on labels
 WIDEST = 1024  # features up to which FID takes seconds
 
 NO_REAL = "real data that the generator was not trained on was not given"
-
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +57,8 @@ class Pictures:
 def assess(
     source: Any,
     *,
-    train: Tensor | None = None,
-    real: Tensor | None = None,
+    train: Any = None,
+    real: Any = None,
     features: Features | None = None,
     decode: Decode | None = None,
     latent: int | None = None,
@@ -85,11 +77,12 @@ def assess(
 ) -> tuple[Diversity, Pictures]:
     """Every test that the inputs allow, and the pictures that belong to them.
 
-    `source`: a function `sampler(n, generator)`, a tensor, a file, a folder. `train`: what the generator was
-    trained on. `real`: real data that it was not trained on, drawn as the training set was. `features`:
-    what pictures are compared by (pixels unless given); of near-duplicates it decides what near means.
-    `decode` and `latent` of a generator with Gaussian seeds: what lies between seeds. `labelled`: pictures
-    with labels, to find directions for these. The other options are those of the birthday test.
+    `source`: a function `sampler(n, generator)`, a tensor, an array, a file, a folder. `train`: what the
+    generator was trained on, as one of these. `real`: real data that it was not trained on, drawn as the
+    training set was. `features`: what pictures are compared by (pixels unless given); of near-duplicates it
+    decides what near means. `decode` and `latent` of a generator with Gaussian seeds: what lies between
+    seeds. `labelled`: pictures with labels, to find directions for these. The other options are those of the
+    birthday test.
     """
     started = time.perf_counter()
     if samples < FEWEST:
@@ -97,9 +90,11 @@ def assess(
     generator = torch.Generator().manual_seed(0) if generator is None else generator
     opened = open_source(source)
     pool = None if opened.pool is None else len(opened.pool)
-    run = _Run(opened, features, generator, confidence, on_progress)
+    run = Run(features, generator, confidence, on_progress)
     own = _some(opened, samples, generator)
-    given = {name: run.checked(x, name, own) for name, x in (("train", train), ("real", real))}
+    data = {name: _data(x, name, own, generator) for name, x in (("train", train), ("real", real))}
+    given = {name: x for name, (x, _) in data.items()}
+    notes += tuple(note for _, unread in data.values() for note in unread) + scale_notes(own, given)
     birthday = birthday_test(
         opened,
         batch_size,
@@ -116,7 +111,7 @@ def assess(
     scores = _scores(run, labelled)
     compared = _Compared(run, own, given["train"], given["real"], scores)
     nearest = compared.nearest()
-    walked = _walk(run, decode, latent, scores, () if labelled is None else labelled[2], paths)
+    walked = walk(run, decode, latent, scores, () if labelled is None else labelled[2], paths)
     found = Diversity(
         subject=opened.name,
         shape=tuple(own.shape[1:]),
@@ -174,53 +169,24 @@ def _grid(own: Tensor) -> Tensor:
     return own[: 2 * columns].reshape(-1, columns, *own.shape[1:])
 
 
-class _Run:
-    """What all tests share: where the bar is, what was left out and why."""
-
-    def __init__(
-        self,
-        source: Source,
-        features: Features | None,
-        generator: torch.Generator,
-        confidence: float,
-        on_progress: OnProgress | None,
-    ) -> None:
-        self.source, self.features, self.generator = source, features, generator
-        self.confidence, self.on_progress = confidence, on_progress
-        self.skipped: list[Skipped] = []
-
-    def bar(self, what: str) -> OnBlock | None:
-        tell = self.on_progress
-        return None if tell is None else lambda done, total: tell(what, done, total)
-
-    def points(self, x: Tensor, what: str) -> Tensor:
-        """What pictures are compared by; pixels need no copy."""
-        return x.flatten(1) if self.features is None else self.features(x, self.bar(what))
-
-    def skip(self, what: str, reason: str) -> None:
-        self.skipped.append(Skipped(what, reason))
-
-    def attempt(self, what: str, test: Callable[[], Found]) -> Found | None:
-        """The result, or None with the reason among what was left out: one test must not end the others."""
-        if self.on_progress is not None:
-            self.on_progress(what, 0, 1)
-        try:
-            return test()
-        except ObverseError as error:
-            self.skip(what, str(error))
-            return None
-
-    def checked(self, x: Tensor | None, name: str, own: Tensor) -> Tensor | None:
-        if x is None:
-            return None
-        x = checked_samples(x, f"the {name} data")
-        if x.shape[1:] != own.shape[1:]:
-            raise BadInput(
-                f"{name} data of the shape of the samples, {_shape(own)}", got=_shape(x), do="make them equal"
-            )
-        if len(x) < FEWEST:
-            raise BadInput(f"at least {FEWEST} pictures of {name} data", got=len(x), do="add some")
-        return x
+def _data(
+    source: Any, name: str, own: Tensor, generator: torch.Generator
+) -> tuple[Tensor | None, tuple[str, ...]]:
+    """All pictures of a pool, some of a function, with what could not be read of them."""
+    if source is None:
+        return None, ()
+    opened = open_source(source, name=f"the {name} data")
+    x = opened.draw(DRAWN, generator) if opened.pool is None else opened.pool
+    if x.shape[1:] != own.shape[1:]:
+        raise BadInput(
+            f"{name} data of the shape of the samples, {_shape(own)}", got=_shape(x), do="make them equal"
+        )
+    if len(x) < FEWEST:
+        raise BadInput(f"at least {FEWEST} pictures of {name} data", got=len(x), do="add some")
+    if not opened.broken:
+        return x, ()
+    names = ", ".join(opened.broken[:5])
+    return x, (f"{len(opened.broken):,} unreadable pictures of the {name} data: {names}",)
 
 
 def _shape(x: Tensor) -> str:
@@ -232,7 +198,7 @@ class _Compared:
 
     def __init__(
         self,
-        run: _Run,
+        run: Run,
         own: Tensor,
         train: Tensor | None,
         real: Tensor | None,
@@ -267,7 +233,7 @@ class _Compared:
         return torch.stack([torch.stack([self._own[one.sample], self._train[one.training]]) for one in pairs])
 
     @staticmethod
-    def _copies(run: _Run, points: Tensor, train: Tensor | None, real: Tensor | None) -> Memorization | None:
+    def _copies(run: Run, points: Tensor, train: Tensor | None, real: Tensor | None) -> Memorization | None:
         what = "copies of training images"
         if train is None:
             run.skip(what, "the training set was not given")
@@ -285,7 +251,7 @@ class _Compared:
         )
 
     @staticmethod
-    def _marks(run: _Run, points: Tensor, real: Tensor | None) -> tuple[Quality | None, Quality | None]:
+    def _marks(run: Run, points: Tensor, real: Tensor | None) -> tuple[Quality | None, Quality | None]:
         """Against one half of the real data; and the other half against it, to compare with."""
         what = "precision, recall, density, coverage"
         if real is None:
@@ -300,7 +266,7 @@ class _Compared:
         return found, run.attempt(again, lambda: quality(other, reference, on_block=run.bar(again)))
 
     @staticmethod
-    def _moments(run: _Run, points: Tensor, real: Tensor | None, logits: Tensor | None) -> Moments | None:
+    def _moments(run: Run, points: Tensor, real: Tensor | None, logits: Tensor | None) -> Moments | None:
         what = "FID, KID"
         if real is None:
             run.skip(what, NO_REAL)
@@ -317,7 +283,7 @@ class _Compared:
         )
 
     @staticmethod
-    def _vendi(run: _Run, points: Tensor, real: Tensor | None) -> tuple[Vendi | None, Vendi | None]:
+    def _vendi(run: Run, points: Tensor, real: Tensor | None) -> tuple[Vendi | None, Vendi | None]:
         """Of as many samples as real data: the score grows with their number."""
         what = "Vendi score"
         size = len(points) if real is None else min(len(points), len(real))
@@ -330,25 +296,13 @@ class _Compared:
         return found, run.attempt(again, lambda: vendi(some, on_block=run.bar(again)))
 
 
-def _dimension(run: _Run, points: Tensor, what: str) -> Dimension:
+def _dimension(run: Run, points: Tensor, what: str) -> Dimension:
     return intrinsic_dimension(
         points, confidence=run.confidence, generator=run.generator, on_block=run.bar(what)
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Walked:
-    """What lies between seeds."""
-
-    smoothness: PathLength | None = None
-    directions: DirectionsFound | None = None
-    labels: tuple[LabelFound, ...] = ()
-    paths: Tensor | None = None
-    along: Tensor | None = None
-    towards: Tensor | None = None
-
-
-def _scores(run: _Run, labelled: Labelled | None) -> LinearScores | None:
+def _scores(run: Run, labelled: Labelled | None) -> LinearScores | None:
     """A classifier of pictures that have labels."""
     if labelled is None:
         return None
@@ -357,71 +311,3 @@ def _scores(run: _Run, labelled: Labelled | None) -> LinearScores | None:
     return run.attempt(
         what, lambda: fit_scores(x, y, len(names), generator=run.generator, on_step=run.bar(what))
     )
-
-
-def _walk(
-    run: _Run,
-    decode: Decode | None,
-    latent: int | None,
-    scores: LinearScores | None,
-    names: tuple[str, ...],
-    pairs: int,
-) -> _Walked:
-    if decode is None or latent is None:
-        run.skip(
-            "paths between seeds, directions",
-            "these are samples without their generator, so there are no seeds to move",
-        )
-        return _Walked()
-    seeds = torch.randn(max(SEEDS, 2 * STRIPS), latent, generator=run.generator)
-    smooth = run.attempt(
-        "paths between seeds",
-        lambda: path_length(
-            decode,
-            latent,
-            features=run.features,
-            pairs=pairs,
-            generator=run.generator,
-            on_block=run.bar("paths between seeds"),
-        ),
-    )
-    made = run.attempt("strips", lambda: strips(decode, seeds[:STRIPS], seeds[STRIPS : 2 * STRIPS], STEPS))
-    principal = run.attempt(
-        "directions",
-        lambda: principal_directions(
-            decode,
-            seeds,
-            min(STRIPS, latent),
-            generator=run.generator,
-            on_block=run.bar("directions"),
-        ),
-    )
-    along, found = None, None
-    if principal is not None:
-        along = torch.cat(
-            [direction_strips(decode, seeds[:1], one, reach=REACH, steps=STEPS) for one in principal.vectors]
-        )
-        found = DirectionsFound(
-            tuple(principal.strengths.tolist()), principal.shares, principal.seeds, REACH, latent
-        )
-    labels, towards = _labels(run, decode, seeds, scores, names)
-    return _Walked(smooth, found, labels, made, along, towards)
-
-
-def _labels(
-    run: _Run, decode: Decode, seeds: Tensor, scores: LinearScores | None, names: tuple[str, ...]
-) -> tuple[tuple[LabelFound, ...], Tensor | None]:
-    """A direction for each label: its log-probability, regressed on seeds."""
-    if scores is None:
-        run.skip("directions for labels", "there are no pictures with labels")
-        return (), None
-    latent = seeds.shape[1]
-    drawn = torch.randn(max(SCORED, 4 * latent), latent, generator=run.generator)
-    likely = scores(decode_all(decode, drawn)).log_softmax(1)
-    found, rows = [], []
-    for label, name in list(enumerate(names))[:SHOWN]:
-        one = run.attempt(f"direction for {name}", partial(regressed_direction, drawn, likely[:, label]))
-        if one is not None:
-            found.append(LabelFound(name, one.slope, one.error, one.agreement))
-            rows.append(direction_strips(decode, seeds[:1], one.vector, reach=REACH, steps=STEPS))
-    return tuple(found), torch.cat(rows) if rows else None

@@ -130,9 +130,11 @@ def _jumped(
 ) -> Tensor:
     """Which of the steps that are large fall on a jump."""
     found = torch.zeros(len(large), dtype=torch.bool)
-    for rows in large.nonzero().flatten().split(batch):
+    which = large.nonzero().flatten()
+    for first in range(0, len(which), batch):
+        rows = which[first : first + batch]
         start, end, share = (part[rows] for part in paths)
-        found[rows] = narrowed(look, start, end, share, step, kind) > size
+        found[rows] = narrowed(look, start, end, share.double(), step, kind) > size
     return found
 
 
@@ -161,7 +163,7 @@ class _Steps:
         if count < FEWEST or not float(distances.mean()) > 0:
             raise BadInput(
                 "pictures that change little by little at least here and there",
-                got=f"a jump in {len(self.squares) - count} of {len(self.squares)} steps of {step:g} of a path",
+                got=f"a jump in {len(self.squares) - count} of {len(self.squares)} small steps",
                 do="nothing can be said of paths: neighbouring seeds have nothing in common",
             )
         length, ends = float(squares.mean()), float(distances.mean())

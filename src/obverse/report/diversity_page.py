@@ -12,32 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..diversity.results import Diversity, read_diversity
+from ..diversity.results import Diversity, LabelFound, read_diversity
 from ..errors import ObverseError
 from . import palette
 from .audit_numbers import number
 from .claims_axis import axis_for
+from .diversity_numbers import about, down_to, percent, up_to, with_error
 from .diversity_pictures import Row, read_pictures, why_not
 from .diversity_plot import Line, lines
+from .diversity_verdict import LONGEST_NAME, copying, levels, notices, outlook, title, verdict
 from .diversity_words import (
-    LONGEST_NAME,
-    about,
     birthday_rows,
     command,
-    copying,
     dimension_said,
-    down_to,
     memorization_rows,
-    notices,
-    outlook,
-    percent,
     quality_rows,
     skipped,
     smoothness_rows,
-    title,
     unsettled,
-    up_to,
-    verdict,
 )
 from .template import environment, pairs, plain
 from .words import FIXED, seconds
@@ -109,6 +101,7 @@ def render_diversity(found: Diversity, pictures: Gallery | None = None) -> str:
             support=_svg(support(found)),
             birthday=kept(birthday_rows(found.birthday)),
             memorization=[] if found.memorization is None else kept(memorization_rows(found.memorization)),
+            levels="" if found.memorization is None else fixed(levels(found.memorization)),
             quality=kept(quality_rows(found)),
             dimension=_svg(dimensions(found)),
             unsettled=unsettled(found.dimension) or unsettled(found.dimension_real),
@@ -183,7 +176,7 @@ def shots(found: Diversity, rows: Mapping[str, tuple[Row, ...]]) -> dict[str, li
         "labels": [
             (
                 f"Pictures along the direction of {plain(one.label, LONGEST_NAME)}",
-                plain(one.label, LONGEST_NAME),
+                f"{plain(one.label, LONGEST_NAME)} · {grows(one)}",
             )
             for one in found.labels
         ],
@@ -210,6 +203,11 @@ def shots(found: Diversity, rows: Mapping[str, tuple[Row, ...]]) -> dict[str, li
         ]
         for kind, given in ({kind: rows.get(kind, ()) for kind in words}).items()
     }
+
+
+def grows(one: LabelFound) -> str:
+    """By how much a label becomes likelier, on seeds that have not chosen the direction."""
+    return f"{with_error(one.slope, one.error)} a step, up at {percent(one.agreement)} of seeds"
 
 
 # --- figures ---

@@ -1,195 +1,22 @@
-"""What a diversity test says, in plain sentences; for the page and the terminal. Not for measuring."""
+"""What a diversity test found, row by row, for the tables of the page and the terminal. Not for measuring."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from math import ceil, floor, log10
 
 from ..diversity.birthday import Birthday
 from ..diversity.dimension import Dimension
-from ..diversity.estimates import Estimate
+from ..diversity.jumps import SIZE, WITHIN
 from ..diversity.memorization import Memorization
 from ..diversity.results import Diversity
 from .audit_numbers import number
+from .diversity_numbers import NONE, about, chance, down_to, estimate, many, percent, sure, up_to
+from .diversity_verdict import LONGEST_NAME, LONGEST_REASON
 from .template import plain, spell
-from .words import FIXED, p_value
 
-NONE = "–"
-LONGEST_NAME = 80
-LONGEST_REASON = 400
-TOO_FEW = 0.25  # of real batches, from which on a threshold is not what was asked for
 SETTLED = 0.1  # of a dimension, by which half of the points may differ
 Row = tuple[str, str, str]  # what, how much, what that means
-
-
-def name(found: Diversity) -> str:
-    return plain(found.subject, LONGEST_NAME) or "this generator"
-
-
-def title(found: Diversity) -> str:
-    return f"Has {name(found)} learned the distribution?"
-
-
-# --- numbers ---
-
-
-def sure(confidence: float) -> str:
-    return f"{100 * confidence:.4g} %"
-
-
-def up_to(value: float, digits: int = 2) -> str:
-    """Rounded upwards, as an upper bound has to be."""
-    step = _step(value, digits)
-    # a little slack: what is 14,000 but for rounding is 14,000
-    return f"{ceil(value / step - 1e-9) * step:,.0f}"
-
-
-def down_to(value: float, digits: int = 2) -> str:
-    """Rounded downwards, as a lower bound has to be."""
-    step = _step(value, digits)
-    return f"{floor(value / step + 1e-9) * step:,.0f}"
-
-
-def _step(value: float, digits: int) -> float:
-    return 10.0 ** max(0, floor(log10(max(value, 1.0))) + 1 - digits)
-
-
-def about(value: float | None) -> str:
-    """A count that is estimated: to three digits."""
-    if value is None:
-        return NONE
-    return f"{float(f'{value:.3g}'):,.0f}" if 100 <= value < 1e15 else number(value)
-
-
-def many(count: int, one: str, more: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
-
-
-def percent(share: float | None) -> str:
-    return NONE if share is None else f"{100 * share:.1f} %"
-
-
-def chance(p: float | None) -> str:
-    """p = 0.03, or p < 0.001."""
-    said = p_value(p).replace(FIXED, " ")  # a terminal may not know it
-    return f"p {said}" if said.startswith("<") else f"p = {said}"
-
-
-def estimate(one: Estimate | None) -> str:
-    if one is None:
-        return NONE
-    if 1e-3 <= abs(one.value) < 1e4 and one.error >= 5e-5:
-        places = max(0, min(4, 1 - floor(log10(one.error))))
-        return f"{one.value:.{places}f} ± {one.error:.{places}f}".replace("-", "−")
-    return f"{number(one.value)} ± {number(one.error)}"
-
-
-# --- at the top ---
-
-
-def verdict(found: Diversity) -> str:
-    """The one sentence that is asked for."""
-    b = found.birthday
-    if b.constant:
-        return f"This generator makes one picture: all {b.batches * b.batch_size:,} samples are the same."
-    if b.support_bound is not None:
-        most = up_to(b.support_bound)
-        return f"This generator has effectively at most {most} pictures ({sure(b.confidence)})."
-    least = down_to(b.support_at_least or 0.0)
-    return (
-        f"No collision seen: this generator makes at least {least} different pictures ({sure(b.confidence)})."
-    )
-
-
-def outlook(found: Diversity) -> list[str]:
-    """What else has to be said at once."""
-    said = [f"{seen(found.birthday)} {against_real(found.birthday)}".strip(), likeness(found), copying(found)]
-    return [sentence for sentence in said if sentence]
-
-
-def seen(b: Birthday) -> str:
-    batches = many(b.batches, "fresh batch", "fresh batches")
-    if b.collisions:
-        return f"In {b.collisions:,} of {batches} of {b.batch_size:,} samples two were the same."
-    return f"In none of {batches} of {b.batch_size:,} samples were two the same."
-
-
-def against_real(b: Birthday) -> str:
-    """What counts as the same, and what real data would have shown."""
-    limit = b.threshold
-    if limit.origin == "exact":
-        return (
-            "Only exact duplicates count here: without real data nothing says how close two pictures must be "
-            "to count as one, so near-duplicates were not looked for. Give held-out data (--real), or a "
-            "distance (--threshold)."
-        )
-    if limit.origin == "given":
-        return f"Two pictures count as the same up to the distance {number(limit.distance)}, as was asked."
-    if b.p_real is None:
-        return ""
-    if not b.collisions:
-        return (
-            "Real pictures hardly ever are at this distance: by this test it is as diverse as the real data."
-        )
-    if b.p_real <= 1 - b.confidence:
-        has = (
-            "" if limit.real_support is None else f", which has effectively about {about(limit.real_support)}"
-        )
-        return (
-            f"That is less diverse than the real data{has}: it would collide less often ({chance(b.p_real)})."
-        )
-    return f"By this test it is as diverse as the real data, which may collide as often ({chance(b.p_real)})."
-
-
-def likeness(found: Diversity) -> str:
-    """Many different pictures may be noise."""
-    q, r = found.quality, found.quality_real
-    if q is None:
-        return ""
-    real = (
-        ("", "")
-        if r is None
-        else tuple(f" (real data: {percent(one.value)})" for one in (r.precision, r.recall))
-    )
-    return (
-        f"{percent(q.precision.value)} of its samples lie among real pictures{real[0]}, and "
-        f"{percent(q.recall.value)} of real pictures among its samples{real[1]}."
-    )
-
-
-def copying(found: Diversity) -> str:
-    """Whether it repeats its training set."""
-    m = found.memorization
-    if m is None:
-        return "Whether it copies training images was not tested."
-    if m.sides is None:
-        return "Whether it copies training images can't be told without held-out real data (--real)."
-    if m.copied:
-        return (
-            "It copies: samples are closer to training images than to held-out ones, more often than chance "
-            f"has it ({chance(m.sides.p)})."
-        )
-    said = (
-        "No sign of copying: samples are no closer to training images than to held-out ones "
-        f"({chance(m.sides.p)})."
-    )
-    if m.closer:
-        said += " They are closer to both than real pictures are, as smooth or typical pictures are."
-    return said
-
-
-def notices(found: Diversity) -> list[str]:
-    """What the reader must know before believing anything."""
-    said = []
-    if found.broken_total:
-        names = ", ".join(plain(one, LONGEST_NAME) for one in found.broken[:5])
-        more = ", …" if found.broken_total > 5 else ""
-        left = many(
-            found.broken_total, "picture could not be read and is", "pictures could not be read and are"
-        )
-        said.append(f"{left} left out: {names}{more}.")
-    return said + [plain(note, LONGEST_REASON) for note in found.notes]
 
 
 # --- birthday ---
@@ -231,8 +58,8 @@ def birthday_rows(b: Birthday) -> list[Row]:
             (
                 "different pictures, at least",
                 down_to(b.support_at_least, 4),
-                f"N with Π_{{k<M}} (1 − k/N) = (1 − {b.confidence:g})^(1/{b.batches:,}): of the support, not "
-                "of the effective support",
+                f"N with Π_{{k<M}} (1 − k/N) = (1 − {b.confidence:g})^(1/{b.batches:,}): fewer, equally "
+                "likely, would have shown a collision. Of the support, not of the effective support",
             )
         )
     e = b.effective
@@ -250,7 +77,8 @@ def birthday_rows(b: Birthday) -> list[Row]:
             (
                 "effective support, real data",
                 about(limit.real_support),
-                f"at the same distance, from {limit.real_points or 0:,} real pictures",
+                f"at the same distance, from {many(limit.real_pairs or 0, 'pair')} of "
+                f"{limit.real_points or 0:,} real pictures and the next one",
             )
         )
     if b.p_real is not None:
@@ -278,11 +106,11 @@ def calibrated(b: Birthday) -> str:
     if limit.origin == "given":
         return "as was asked"
     points = f"{limit.real_points or 0:,} real pictures"
-    if limit.level is None or limit.level > TOO_FEW:
-        return f"just below the closest pair of {points}, too few to calibrate batches of this size"
-    return (
-        f"real batches of this size show such a pair in at most {100 * limit.level:.2g} % of cases ({points})"
-    )
+    level = f"at most {100 * (limit.level or 0):.3g} % of cases ({points})"
+    if not limit.distance:
+        own = many(limit.real_pairs or 0, "equal pair")
+        return f"the real data has {own} itself: batches show one in {level}"
+    return f"real batches of this size show such a pair in {level}"
 
 
 # --- copies ---
@@ -398,17 +226,27 @@ def smoothness_rows(found: Diversity) -> list[Row]:
     s = found.smoothness
     if s is None:
         return []
+    low, high = s.interval
+    out = "" if not s.jumped else f", without {many(s.jumped, 'step')} that fell on a jump"
+    below = "; below 1 where jumps do the rest" if s.jumping else ""
     return [
+        (
+            "paths that jump",
+            f"{s.jumping:,} of {s.walked:,}",
+            f"{100 * low:.1f} to {100 * high:.1f} % ({sure(found.birthday.confidence)}): somewhere on the "
+            f"way the picture changes by more than {100 * SIZE:g} % of the distance of two random ones "
+            f"within 1/{round(1 / WITHIN):,} of it: a mixture does, from one generator to the next",
+        ),
         (
             "perceptual path length",
             f"{number(s.length)} ± {number(s.error)}",
             f"mean of (distance ÷ step)² by {plain(found.features, LONGEST_NAME)} on {s.pairs:,} "
-            f"{plain(s.kind, 20)} paths between random seeds; median {number(s.median)}",
+            f"{plain(s.kind, 20)} paths between random seeds{out}; median {number(s.median)}",
         ),
         (
             "compared with straight paths",
             f"{s.ratio:.2f} ± {s.ratio_error:.2g}",
-            "1 if pictures change evenly from end to end; jumps between few pictures make it large",
+            f"1 if pictures change evenly from end to end{below}",
         ),
     ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,9 @@ from ..nets import relu_mlp
 from ..nets.allconv import allconv_residual
 from ..shadow import Shadow, ShadowLoss, recovery
 from ..tensors import parse_tensors
+from .batches import Batches, fingerprint, refuse_other_data
 from .fit import fit
-from .seeds import AUGMENT, BATCHES, EVALUATION, INITIAL, SPLIT, derive_generator
+from .seeds import AUGMENT, EVALUATION, INITIAL, SPLIT, derive_generator
 from .settings import Settings, refuse_foreign
 
 RECOVERY_POINTS = 1000  # enough for two digits of a relative error; every layer needs three passes
@@ -112,21 +112,16 @@ class ClassifierTask:
         self.optimizer = torch.optim.SGD(
             self.net.parameters(), settings.rate, momentum=settings.momentum, weight_decay=settings.decay
         )
-        self._batches: tuple[int, tuple[Tensor, ...]] = (-1, ())
+        self._batches = Batches(len(self.train_x), settings.batch, settings.seed)
         self._digest: Tensor | None = None
 
     @property
     def steps_per_epoch(self) -> int:
-        return -(-len(self.train_x) // self.settings.batch)
+        return len(self._batches)
 
     def step(self, epoch: int, index: int) -> float:
         settings, number = self.settings, epoch * self.steps_per_epoch + index
-        if self._batches[0] != epoch:
-            order = torch.randperm(
-                len(self.train_x), generator=derive_generator(settings.seed, BATCHES, epoch)
-            )
-            self._batches = (epoch, order.split(settings.batch))
-        rows = self._batches[1][index]
+        rows = self._batches.rows(epoch, index)
         x = self.train_x[rows]
         if settings.augment:
             x = pad_crop_flip(x, derive_generator(settings.seed, AUGMENT, number))
@@ -202,12 +197,7 @@ class ClassifierTask:
                 own[f"optimizer.{name}.momentum_buffer"] = parameter.detach()
         own["data"] = self._data_digest()
         check_tensors(own, tensors, "the checkpoint")
-        if not torch.equal(own["data"], tensors["data"]):
-            raise BadInput(
-                f"the training points that the run began with in {self.settings.data}",
-                got="others",
-                do="restore the data, or start a new run",
-            )
+        refuse_other_data(own["data"], tensors["data"], self.settings.data)
         self.net.load_state_dict({name: tensors[f"net.{name}"] for name in self.net.state_dict()})
         for name, parameter in self.net.named_parameters():
             if (buffer := tensors.get(f"optimizer.{name}.momentum_buffer")) is not None:
@@ -215,11 +205,7 @@ class ClassifierTask:
 
     def _data_digest(self) -> Tensor:
         if self._digest is None:
-            digest = hashlib.sha256()
-            for tensor in (self.train_x, self.train_y):
-                digest.update(str(tuple(tensor.shape)).encode())
-                digest.update(tensor.contiguous().numpy().data)
-            self._digest = torch.tensor(list(digest.digest()), dtype=torch.uint8)
+            self._digest = fingerprint(self.train_x, self.train_y)
         return self._digest
 
 

@@ -5,7 +5,6 @@ A run of one is a run like any other: checkpoints, resumed to the bit, metrics, 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,11 +18,12 @@ from ..generative.mixture import Mixture
 from ..generative.vae import VAE
 from ..generative.wgan import WGAN
 from ..tensors import parse_tensors
+from .batches import Batches, fingerprint, refuse_other_data
 from .classify import check_tensors, load_weights, split
 from .fit import fit
 from .generator_settings import GeneratorSettings, refuse_foreign, settled
 from .rundir import read_generator_run
-from .seeds import BATCHES, EVALUATION, INITIAL, STEPS, derive_generator
+from .seeds import EVALUATION, INITIAL, STEPS, derive_generator
 from .settings import Settings
 
 Model = VAE | WGAN | Mixture
@@ -86,24 +86,19 @@ class GeneratorTask:
         self.net = initial_generator(self.settings, data.input_shape)
         self.optimizers: list[torch.optim.Adam] = []
         self._totals = torch.zeros(2, len(self.parts), dtype=torch.float64)  # sums, and of how many
-        self._batches: tuple[int, tuple[Tensor, ...]] = (-1, ())
+        self._batches = Batches(len(self.train_x), settings.batch, settings.seed)
         self._digest: Tensor | None = None
 
     @property
     def steps_per_epoch(self) -> int:
-        return -(-len(self.train_x) // self.settings.batch)
+        return len(self._batches)
 
     def step(self, epoch: int, index: int) -> float:
         settings, number = self.settings, epoch * self.steps_per_epoch + index
-        if self._batches[0] != epoch:
-            order = torch.randperm(
-                len(self.train_x), generator=derive_generator(settings.seed, BATCHES, epoch)
-            )
-            self._batches = (epoch, order.split(settings.batch))
         if index == 0:
             self._totals.zero_()
         self.net.train()
-        x = self.train_x[self._batches[1][index]]
+        x = self.train_x[self._batches.rows(epoch, index)]
         return self.update(x, number, derive_generator(settings.seed, STEPS, number))
 
     def update(self, x: Tensor, number: int, generator: torch.Generator) -> float:
@@ -151,12 +146,7 @@ class GeneratorTask:
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         check_tensors(self.tensors(), tensors, "the checkpoint")
-        if not torch.equal(self._data_digest(), tensors["data"]):
-            raise BadInput(
-                f"the training points that the run began with in {self.settings.data}",
-                got="others",
-                do="restore the data, or start a new run",
-            )
+        refuse_other_data(self._data_digest(), tensors["data"], self.settings.data)
         self.net.load_state_dict({name: tensors[f"net.{name}"] for name in self.net.state_dict()})
         for name, (optimizer, parameter) in self._trained().items():
             optimizer.state[parameter] = {key: tensors[f"adam.{name}.{key}"] for key in ADAM}
@@ -173,9 +163,7 @@ class GeneratorTask:
 
     def _data_digest(self) -> Tensor:
         if self._digest is None:
-            digest = hashlib.sha256(str(tuple(self.train_x.shape)).encode())
-            digest.update(self.train_x.contiguous().numpy().data)
-            self._digest = torch.tensor(list(digest.digest()), dtype=torch.uint8)
+            self._digest = fingerprint(self.train_x)
         return self._digest
 
 
