@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 BLOCK = 2048  # rows: a block of distances takes 16 MB, and the product still has its full speed
-_CHUNK = 2**22  # values of differences held at a time, in float64: 32 MB
+_CHUNK = 2**20  # values of differences held at a time, in float64: 8 MB
 
 OnBlock = Callable[[int, int], None]  # (done, total)
 
@@ -57,8 +57,11 @@ def margin(a: Rows, b: Rows) -> float:
 def exact(points: Tensor, others: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """‖points[first] − others[second]‖² in float64, from the differences, pair by pair."""
     step = max(1, _CHUNK // points.shape[1])
-    found = [
-        (points[i].to(torch.float64) - others[j].to(torch.float64)).square().sum(1)
-        for i, j in zip(first.split(step), second.split(step), strict=True)
-    ]
-    return torch.cat(found) if found else torch.zeros(0, dtype=torch.float64)
+    # Written in place: a list of small results between freed chunks would pin the heap.
+    found = torch.empty(len(first), dtype=torch.float64)
+    for start in range(0, len(first), step):
+        some = slice(start, start + step)
+        apart = points[first[some]].to(torch.float64)
+        apart -= others[second[some]]
+        found[some] = torch.linalg.vecdot(apart, apart)
+    return found
