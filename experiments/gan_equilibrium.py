@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from drawing import GREY, new_figure, save, tidy
-from ladder_results import RESULTS, error, mean, measure
+from result_files import RESULTS, error, mean, measure
 from torch import Tensor, nn
 
 from obverse.data import load

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from ladder_results import RESULTS, measure
+from result_files import RESULTS, measure
 from torch import Tensor, nn
 
 from obverse.data import Dataset, load

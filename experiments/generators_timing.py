@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 from generators import GIBBS, METHODS, OUT, RBM, SHADOW, THREADS, TRAINING, Sampler, deal
-from ladder_results import measure
+from result_files import measure
 
 from obverse.data import Dataset, load
 from obverse.training.classify import ClassifierTask

@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 import torch
-from ladder_results import RESULTS, mean, measure, summary
+from result_files import RESULTS, mean, measure, summary
 from torch import Tensor
 
 from obverse.ladder.dynamics import Race, entropy, lost_bits, race

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from drawing import GREY, new_figure, save, tidy
-from ladder_results import error, mean
+from result_files import error, mean
 
 from obverse.report.palette import LIGHT, MARKERS
 

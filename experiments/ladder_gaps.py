@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from ladder_results import RESULTS, measure
+from result_files import RESULTS, measure
 from torch import Tensor
 
 from obverse.ladder.compare import compare

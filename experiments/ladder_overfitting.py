@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from ladder_results import RESULTS, error, mean, measure, slope, summary
 from ladder_sgd import Parameters, stacked
+from result_files import RESULTS, error, mean, measure, slope, summary
 from torch import Tensor
 
 from obverse.ladder.regions import RegionGraph

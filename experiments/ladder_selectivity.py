@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from ladder_dynamics import headed, one_hot, summed_up
-from ladder_results import RESULTS, mean, measure, summary
+from result_files import RESULTS, mean, measure, summary
 from torch import Tensor
 
 from obverse.ladder.passes import propagate

@@ -12,8 +12,8 @@ from math import log2, sqrt
 from pathlib import Path
 from typing import Any
 
-from ladder_results import RESULTS, mean, slope, summary
 from make_results import table
+from result_files import RESULTS, mean, slope, summary
 
 MATCHED = ("steps", "epochs", "loss")
 

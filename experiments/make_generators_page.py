@@ -9,8 +9,8 @@ import json
 from typing import Any
 
 from generators_figure import draw
-from ladder_results import RESULTS
 from make_results import DOCS, put_between_marks, table
+from result_files import RESULTS
 
 
 def main() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ladder_figures import FIGURES, draw_dynamics, draw_overfitting, draw_real, draw_selectivity, draw_sgd
-from ladder_results import RESULTS
 from ladder_tables import read, tables
 from make_results import DOCS, put_between_marks, table
+from result_files import RESULTS
 
 GAPS = ("focus", "broadness", "decorrelation", "fourth", "forward", "backward", "weight", "recursive")
 NETS = ("digits-unshared", "digits-shared", "mnist-unshared", "mnist-shared")

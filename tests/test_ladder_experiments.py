@@ -20,7 +20,7 @@ from obverse.ladder.teacher import enumerate_teacher
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = (
-    "ladder_results",
+    "result_files",
     "ladder_dynamics",
     "ladder_selectivity",
     "ladder_sgd",

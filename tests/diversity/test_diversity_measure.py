@@ -251,7 +251,7 @@ def test_unreadable_pictures_of_the_data_are_told(tmp_path):
     (tmp_path / "torn.png").write_bytes(b"\x89PNG\r\n\x1a\n nothing")
     found, _ = measure(train=tmp_path, notes=("first",))
     assert found.train == 30
-    assert found.notes == ("first", "1 unreadable pictures of the train data: torn.png")
+    assert found.notes == ("first", "1 unreadable picture of the train data: torn.png")
 
 
 def test_another_scale_is_told_and_the_same_is_not():

@@ -185,8 +185,8 @@ def _data(
         raise BadInput(f"at least {FEWEST} pictures of {name} data", got=len(x), do="add some")
     if not opened.broken:
         return x, ()
-    names = ", ".join(opened.broken[:5])
-    return x, (f"{len(opened.broken):,} unreadable pictures of the {name} data: {names}",)
+    count, names = len(opened.broken), ", ".join(opened.broken[:5])
+    return x, (f"{count:,} unreadable picture{'s' if count > 1 else ''} of the {name} data: {names}",)
 
 
 def _shape(x: Tensor) -> str:

@@ -77,8 +77,8 @@ def birthday_rows(b: Birthday) -> list[Row]:
             (
                 "effective support, real data",
                 about(limit.real_support),
-                f"at the same distance, from {many(limit.real_pairs or 0, 'pair')} of "
-                f"{limit.real_points or 0:,} real pictures and the next one",
+                f"at the same distance: C(n, 2)/(r + 1) with n = {limit.real_points or 0:,} real pictures, "
+                f"r = {limit.real_pairs or 0:,} pairs of them within it",
             )
         )
     if b.p_real is not None:

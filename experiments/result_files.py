@@ -1,4 +1,4 @@
-"""Result files of the ladder's experiments: one entry as it is done, and none measured twice."""
+"""Result files of experiments: one entry as it is done, and none measured twice."""
 
 from __future__ import annotations
 
