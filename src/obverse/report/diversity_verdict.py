@@ -62,9 +62,12 @@ def against_real(b: Birthday) -> str:
         return f"Two pictures count as the same up to the distance {number(limit.distance)}, as was asked."
     if b.p_real is None or limit.real_support is None:
         return ""
-    has = f"which has effectively about {about(limit.real_support)}"
     if b.p_real <= 1 - b.confidence:
-        return f"That is less diverse than the real data, {has}: it collides less often ({chance(b.p_real)})."
+        return (
+            f"That is less diverse than the real data, which collides less often ({chance(b.p_real)}) and "
+            f"has effectively about {about(limit.real_support)}."
+        )
+    has = f"which has effectively about {about(limit.real_support)}"
     least = b.effective.low if b.collisions else b.support_at_least
     if least is None or not least > 0:
         return ""
