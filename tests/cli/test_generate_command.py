@@ -310,3 +310,10 @@ def test_what_a_record_says():
     assert describe({"test_gap": 0.5, "train_gap": 0.25}) == (
         "critic's gap 0.500 to test pictures, 0.250 to training pictures"
     )
+
+
+def test_samples_in_a_format_that_is_not_known_are_refused(obverse, run, tmp_path):
+    done = obverse("generate", "sample", run, "--out", tmp_path / "samples.txt")
+    assert done.code == 2
+    assert "expected --out as a .npz, .npy or .png file, or a folder; got samples.txt" in done.err
+    assert not (tmp_path / "samples.txt").exists()

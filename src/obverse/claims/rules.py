@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import ClassVar
 
+from ..diversity.bounds import clopper_pearson
 from .results import Judged, Kind, Point, Setting, Verdict
 
 
@@ -178,14 +179,6 @@ def signed(text: str) -> str:
 def two_errors(point: Point) -> float:
     """Half an interval to draw, where the verdict rests on another one."""
     return student(2.0, len(point.values)) * point.error
-
-
-def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
-    """The exact two-sided interval of a probability."""
-    from scipy import stats
-
-    found = stats.binomtest(successes, trials).proportion_ci(confidence, method="exact")
-    return float(found.low), float(found.high)
 
 
 def _share(point: Point) -> float:

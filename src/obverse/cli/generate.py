@@ -225,6 +225,10 @@ def sample(
 
 def check_place(place: Path, force: bool) -> None:
     """Refuse what is there already; with `force`, all but samples that were written by this command."""
+    if place.suffix not in ("", ".npz", ".npy", ".png") and not place.is_dir():
+        raise BadInput(
+            "--out as a .npz, .npy or .png file, or a folder", got=place.name, do="use one of these"
+        )
     if not place.exists():
         return
     is_file = place.suffix in (".npz", ".npy", ".png")

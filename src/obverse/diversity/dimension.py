@@ -26,6 +26,7 @@ from torch import Tensor
 
 from ..errors import BadInput
 from ..records import Record
+from .bounds import check_confidence
 from .distances import OnBlock
 from .estimates import one_pass
 from .neighbours import nearest
@@ -87,8 +88,7 @@ def intrinsic_dimension(
     k = (2 if method == "twonn" else K) if k is None else k
     if type(k) is not int or not (k == 2 if method == "twonn" else 3 <= k <= 100):
         raise BadInput("k = 2 for twonn, from 3 to 100 for likelihood", got=k, do="leave it out")
-    if not 0 < confidence < 1:
-        raise BadInput("a confidence in (0, 1)", got=confidence, do="use 0.95, for example")
+    check_confidence(confidence)
     owner = equal_rows(points)
     different = owner == torch.arange(len(points))
     duplicates = len(points) - int(different.sum())
