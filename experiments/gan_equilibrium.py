@@ -195,7 +195,7 @@ def main() -> None:
     options = parser.parse_args()
     data = load("mnist", options.data)
     train, test = data.train_x, data.test_x[:HELD_OUT]
-    found = measure(
+    measure(
         options.out / "equilibrium.json",
         SETTINGS,
         {
@@ -204,7 +204,6 @@ def main() -> None:
             for name, sizes in MEMBERS.items()
         },
     )
-    draw_figure(found["entries"], options.out / "equilibrium.png")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Put the tables of experiments/results/generators into docs/generators.md, and draw its figure.
+"""Put the tables of experiments/results into docs/generators.md, and draw its figures.
 
 python experiments/make_generators_page.py
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from gan_equilibrium import MEMBERS, draw_figure
 from generators_figure import draw
 from make_results import DOCS, put_between_marks, table
-from result_files import RESULTS
+from result_files import RESULTS, error, mean
 
 
 def main() -> None:
@@ -18,21 +19,44 @@ def main() -> None:
     official, timing = read("vae")["entries"]["official"], read("timing")["entries"]
     put_between_marks(DOCS / "generators.md", page(found, official, timing))
     draw(found["entries"], DOCS / "figures" / "generators.png")
+    draw_figure(read("equilibrium", "gan-equilibrium")["entries"], DOCS / "figures" / "gan-equilibrium.png")
 
 
-def read(name: str) -> Any:
-    return json.loads((RESULTS / "generators" / f"{name}.json").read_text(encoding="utf-8"))
+def read(name: str, folder: str = "generators") -> Any:
+    return json.loads((RESULTS / folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def page(found: dict[str, Any], official: dict[str, Any], timing: dict[str, Any]) -> str:
     entries, settings = found["entries"], found["settings"]
-    error = settings["feature_net"]["error"]
+    wrong = settings["feature_net"]["error"]
     head = (
         f"{settings['samples']:,} samples of each, compared with {settings['samples']:,} held-out pictures; "
         f"all trained on the same {settings['training_pictures']:,}. Features: the 64 numbers before the "
-        f"last layer of a small CNN that knows neither (error {100 * error:.1f} %)."
+        f"last layer of a small CNN that knows neither (error {100 * wrong:.1f} %)."
     )
-    return "\n\n".join([head, support(entries), marks(entries), training(timing), nats(official)]) + "\n"
+    played = read("equilibrium", "gan-equilibrium")["entries"]
+    parts = [
+        head,
+        support(entries),
+        marks(entries),
+        training(timing),
+        nats(official),
+        EQUILIBRIUM,
+        game(played),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+EQUILIBRIUM = "## Do more generators come closer to an equilibrium?"
+
+
+def game(entries: dict[str, Any]) -> str:
+    rows = []
+    for name in MEMBERS:
+        runs = [one for key, one in entries.items() if key.startswith(f"{name}, ")]
+        each = [[run[key] for run in runs] for key in ("critic", "generator", "gap")]
+        rows.append([name, *(f"{mean(values):.2f} ± {error(values):.2f}" for values in each)])
+    return table(["T", "fresh critic", "fresh generator", "gap"], rows)
 
 
 def nats(official: dict[str, Any]) -> str:

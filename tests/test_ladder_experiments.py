@@ -52,18 +52,18 @@ def test_results_are_kept_and_none_is_measured_twice(lab, tmp_path):
         return {"value": value / 3}
 
     first = {"a": lambda: entry(1), "b": lambda: entry(2)}
-    found = lab.results.measure(file, {"rate": (1, 2)}, first)
+    found = lab.result_files.measure(file, {"rate": (1, 2)}, first)
     assert found == json.loads(file.read_text())
     assert found["entries"] == {"a": {"value": 0.33333}, "b": {"value": 0.66667}}
-    lab.results.measure(file, {"rate": (1, 2)}, first | {"c": lambda: entry(3)})
+    lab.result_files.measure(file, {"rate": (1, 2)}, first | {"c": lambda: entry(3)})
     assert calls == [1, 2, 3]
-    lab.results.measure(file, {"rate": (1, 3)}, first)  # other settings: all again
+    lab.result_files.measure(file, {"rate": (1, 3)}, first)  # other settings: all again
     assert calls == [1, 2, 3, 1, 2]
 
 
 def test_means_errors_and_slopes(lab):
-    assert lab.results.summary([1.0, 2.0, 6.0]) == pytest.approx({"mean": 3, "error": (7 / 3) ** 0.5})
-    assert lab.results.slope([0.0, 1.0, 2.0], [5.0, 3.0, 1.0]) == -2
+    assert lab.result_files.summary([1.0, 2.0, 6.0]) == pytest.approx({"mean": 3, "error": (7 / 3) ** 0.5})
+    assert lab.result_files.slope([0.0, 1.0, 2.0], [5.0, 3.0, 1.0]) == -2
 
 
 def test_split_events_keep_the_class_and_tell_more_and_more(lab):
