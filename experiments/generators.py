@@ -174,7 +174,7 @@ METHODS: dict[str, Callable[[Dataset], Sampler]] = {
     "MIX+GAN": lambda data: trained("MIX+GAN", data),
     "RBM": boltzmann,
     "shadow": lambda data: shadow(1.0, data),
-    "shadow, keep ½": lambda data: shadow(0.5, data),
+    "shadow, keep 0.5": lambda data: shadow(0.5, data),
 }
 
 

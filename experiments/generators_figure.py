@@ -45,7 +45,7 @@ def supports(axes: Any, entries: dict[str, Any]) -> None:
     real = next(iter(entries.values()))["birthday"]["threshold"]["real_support"]
     axes.axvline(real, color=GREY, linewidth=0.8, linestyle=":")
     axes.set_xscale("log")
-    axes.set_title("N_eff in pixels: estimate, bound", fontsize=10, loc="left")
+    axes.set_title("N_eff in pixels", fontsize=10, loc="left")
     level(axes, len(entries))
 
 
@@ -54,7 +54,7 @@ def distances(axes: Any, entries: dict[str, Any]) -> None:
         axes.plot(max(one["moments"]["fid"], 1e-2), row, "o", color="#2b6cb0")
     axes.axvline(next(iter(entries.values()))["moments"]["fid"], color=GREY, linewidth=0.8, linestyle=":")
     axes.set_xscale("log")
-    axes.set_title("FID in the feature net", fontsize=10, loc="left")
+    axes.set_title("FID in features", fontsize=10, loc="left")
     level(axes, len(entries))
 
 

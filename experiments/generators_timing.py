@@ -74,7 +74,7 @@ TRAIN: dict[str, Callable[[Dataset], float]] = {
     **{name: partial(of_generator, name) for name in TRAINING},
     "RBM": of_boltzmann,
     "shadow": of_shadow_net,
-    "shadow, keep ½": of_shadow_net,
+    "shadow, keep 0.5": of_shadow_net,
 }
 
 

@@ -114,7 +114,6 @@ def marks(entries: dict[str, Any]) -> str:
                 name,
                 *(estimate(quality[each]) for each in ("precision", "recall", "density", "coverage")),
                 f"{moments['fid']:.2f}",
-                f"{moments['kid']['value']:.3g}",
                 f"{one['vendi']['score']:.2f}",
                 f"{one['dimension_pixels']['value']:.1f}",
                 f"{100 * memory['authentic']['share']:.1f}",
@@ -128,10 +127,9 @@ def marks(entries: dict[str, Any]) -> str:
         "density",
         "coverage",
         "FID",
-        "KID",
         "Vendi",
-        "dimension (pixels)",
-        "AuthPct",
+        "dimension",
+        "AuthPct %",
     ]
     return table(["", *head, "C_T", "p (copied)"], rows)
 
