@@ -32,7 +32,8 @@ def page(found: dict[str, Any], official: dict[str, Any], timing: dict[str, Any]
     head = (
         f"{settings['samples']:,} samples of each, compared with {settings['samples']:,} held-out pictures; "
         f"all trained on the same {settings['training_pictures']:,}. Features: the 64 numbers before the "
-        f"last layer of a small CNN that knows neither (error {100 * wrong:.1f} %)."
+        f"last layer of a small CNN that knows neither (error {100 * wrong:.1f} %). Dimension, AuthPct, C_T "
+        "and copies are measured in pixels, all else in features unless it says so."
     )
     played = read("equilibrium", "gan-equilibrium")["entries"]
     parts = [
@@ -67,7 +68,7 @@ def nats(official: dict[str, Any]) -> str:
         f"{official['test_elbo_binarized']:.2f} on pixels drawn as 0 or 1; log p(x) of 1,000 of those by "
         f"importance sampling with 1,000 draws: {official['log_likelihood_binarized']:.2f} ± "
         f"{official['log_likelihood_error']:.2f}."
-    )
+    ).replace(" -", " −")
 
 
 def count(value: float | None) -> str:
