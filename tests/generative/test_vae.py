@@ -229,3 +229,9 @@ def test_other_shapes_and_settings_are_refused():
     for wrong in [{"sigma": 0.0}, {"sigma": float("nan")}, {"decoder": "poisson"}, {"latent": 0}]:
         with pytest.raises(BadInput):
             VAE((6,), **wrong)
+
+
+def test_bytes_are_refused_with_the_way_out():
+    pixels = torch.zeros(3, 1, 4, 4, dtype=torch.uint8)
+    with pytest.raises(BadInput, match=r"floating pixels in \[0, 1\]; got torch.uint8; convert them"):
+        VAE((1, 4, 4), 2, (5,)).elbo(pixels, torch.Generator().manual_seed(0))

@@ -163,6 +163,8 @@ class VAE(nn.Module):
 
 def check_pixels(x: Tensor) -> None:
     """Pixels in [0, 1], where f(z) and samples lie; NaN is none."""
+    if not x.is_floating_point():
+        raise BadInput("floating pixels in [0, 1]", got=x.dtype, do="convert them: x.float() / 255 for bytes")
     if x.numel() == 0 or not (bool(x.min() >= 0) and bool(x.max() <= 1)):
         got = "none" if x.numel() == 0 else f"values from {float(x.min()):.3g} to {float(x.max()):.3g}"
         raise BadInput("pixels in [0, 1]", got=got, do="scale them, or look for what is not a number")
