@@ -73,6 +73,15 @@ def save_screenshot(browser: Any, name: str) -> None:
     (SCREENSHOTS / f"report-{name}.png").write_bytes(base64.b64decode(shot["data"]))
 
 
+def check_hostile(browser: Any, page: Path, size: tuple[int, int]) -> None:
+    """Text of a stranger on an open page is shown, runs nothing, loads nothing and breaks no layout."""
+    assert browser.get_log("browser") == []
+    assert requests(browser) == [page.as_uri()]
+    assert browser.execute_script("return document.querySelectorAll('script, b').length") == 0
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
+    assert "alert(1)" in browser.execute_script("return document.body.innerText")
+
+
 def check_print(browser: Any, *other: str) -> None:
     """Light and readable, on the two grounds of every page or on `other` ones, and a PDF comes out."""
     colours = browser.execute_script(TEXT_COLOURS)

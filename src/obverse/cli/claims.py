@@ -20,6 +20,7 @@ from ..randomlike.tables import printable
 from ..records import record_text
 from .claims_settings import checked, predict, set_values
 from .claims_table import SHOWN, print_claim, print_list, print_sweep
+from .options import check_seed
 from .progress import claims_progress
 
 DIFFERS = 3
@@ -155,8 +156,7 @@ def run(
             got=f"--jobs {jobs}{' and --cluster' if cluster is not None else ''}",
             do="correct it" if cluster is None else "leave one out",
         )
-    if not 0 <= seed < 2**63:
-        raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use another")
+    check_seed(seed)
     load_modules(module)
     found = set_values(find(ids or ["*"], long=long), override or [], quick)
     chosen = [checked(claim, quick, overridden=bool(override)) for claim in found]

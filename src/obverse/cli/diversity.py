@@ -9,6 +9,7 @@ import typer
 
 from ..errors import BadInput
 from ..files import explained
+from .options import check_seed
 from .progress import layer_progress
 
 if TYPE_CHECKING:
@@ -214,8 +215,7 @@ def _check(
         raise BadInput("--threshold ≥ 0", got=threshold, do="0 counts exact duplicates")
     if not 0 < confidence < 1:
         raise BadInput("--confidence in (0, 1)", got=confidence, do="0.95 is the default")
-    if not 0 <= seed < 2**63:
-        raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use another")
+    check_seed(seed)
 
 
 def _features(

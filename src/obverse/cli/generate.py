@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,9 +17,9 @@ from ..files import TEMPORARY, explained, replace_atomically
 from ..training import Interrupted
 from ..training.generator_settings import HIDDEN, LATENT, RATE, GeneratorSettings
 from ..training.rundir import create_generator_run, read_generator_run
-from .options import Flags, with_settings
+from .options import Flags, check_seed, with_settings
 from .progress import layer_progress
-from .train import free_path, use_threads
+from .train import both, free_path, use_threads
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -114,7 +114,7 @@ def train(
         with training_bar(path.name or str(path)) as display:
             if len(shape) == 3 and shape[0] in (1, 3):
                 keep = keep_stages(task.net, settings.epochs, path, settings.seed)
-                display["on_record"] = _both(display.get("on_record"), keep)
+                display["on_record"] = both(display.get("on_record"), keep)
             records = fit_generator(task, path, **display)
     except Interrupted:
         typer.echo(f"resume with: obverse generate train --resume {path}", err=True)
@@ -162,15 +162,6 @@ def training_bar(title: str) -> Iterator[dict[str, Any]]:
         yield {"on_step": on_step, "on_record": on_record}
 
 
-def _both(first: Callable[[Any], None] | None, second: Callable[[Any], None]) -> Callable[[Any], None]:
-    def call(record: Any) -> None:
-        if first:
-            first(record)
-        second(record)
-
-    return call
-
-
 @generate_app.command()
 def sample(
     run: Annotated[
@@ -183,8 +174,8 @@ def sample(
         Path | None,
         typer.Option(
             metavar="PLACE",
-            help="FILE.npz or FILE.npy for numbers, FILE.png for one picture of all, any other name for a "
-            "folder of pictures \\[RUN/samples.npz].",
+            help="FILE.npz or FILE.npy for numbers, FILE.png for one picture of all, a name without ending "
+            "for a folder of pictures \\[RUN/samples.npz].",
         ),
     ] = None,
     seed: Annotated[
@@ -204,8 +195,7 @@ def sample(
 
     if count < 1:
         raise BadInput("--count ≥ 1", got=count, do="ask for at least one sample")
-    if not 0 <= seed < 2**63:
-        raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use another")
+    check_seed(seed)
     place = run / "samples.npz" if out is None else out
     net = load_generator(run)
     if place.suffix not in (".npz", ".npy"):

@@ -11,6 +11,7 @@ import typer
 
 from ..errors import BadInput
 from ..files import explained
+from .options import check_seed
 from .progress import layer_progress, training_progress
 
 if TYPE_CHECKING:
@@ -257,8 +258,7 @@ def ladder(
     rate = RATES[kind] if rate is None else rate
     if not 0 < rate < float("inf"):
         raise BadInput("--rate > 0", got=rate, do=f"{RATES[kind]} is the default")
-    if not 0 <= seed < 2**63:
-        raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use another")
+    check_seed(seed)
     common: dict[str, Any] = {"nodes": nodes, "norm": norm, "rate": rate, "seed": seed}
     net: LocalNet | None = None
     with one_thread():  # regions are many and small: more threads would wait for each other

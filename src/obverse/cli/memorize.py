@@ -9,6 +9,7 @@ import typer
 
 from ..errors import BadInput
 from ..files import explained
+from .options import check_seed
 from .progress import layer_progress
 
 
@@ -88,8 +89,7 @@ def memorize(
         raise BadInput(f"--dtype out of {', '.join(TYPES)}", got=repr(dtype), do="pass one of these")
     if dtype == "float32" and not float32:
         raise BadInput("--float32 with --dtype float32", got="--no-float32", do="leave it out")
-    if not 0 <= seed < 2**63:
-        raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use another")
+    check_seed(seed)
     found = load(data, data_root, exact=True)
     if points is not None and not 1 <= points <= len(found.train_y):
         raise BadInput(

@@ -148,3 +148,8 @@ def numbers(text: str, flag: str) -> tuple[int, ...]:
     if not parts or min(parts) < 0 or text.strip() == "0":
         raise BadInput(f"{flag} as a count or a list, e.g. 5 or 0,1,2", got=repr(text), do="correct it")
     return tuple(range(parts[0])) if "," not in text else tuple(dict.fromkeys(parts))
+
+
+def check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**63:
+        raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use another")

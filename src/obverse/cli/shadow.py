@@ -9,6 +9,7 @@ import typer
 
 from ..errors import BadInput
 from ..files import explained
+from .options import check_seed
 from .progress import layer_progress
 from .shadow_subject import check_runs, open_net, parse_scaling
 from .subjects import select
@@ -135,8 +136,7 @@ def shadow(
 
     if samples < FEWEST:
         raise BadInput(f"--samples ≥ {FEWEST}", got=samples, do="200 is the default")
-    if not 0 <= seed < 2**63:
-        raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use another")
+    check_seed(seed)
     if not 1 <= pictures <= MOST_ROWS:
         raise BadInput(f"--pictures from 1 to {MOST_ROWS}", got=pictures, do="12 is the default")
     name, net, found = open_net(model, data, data_root, weights, arg or [], seed)

@@ -61,7 +61,7 @@ def train(
             display = follow(path.name or str(path))
             if tensorboard:
                 log = stack.enter_context(_tensorboard(path))
-                display["on_record"] = _both(display.get("on_record"), log)
+                display["on_record"] = both(display.get("on_record"), log)
             records = fit_classifier(task, path, **display)
     except Interrupted:
         typer.echo(f"resume with: obverse train --resume {path}", err=True)
@@ -113,7 +113,9 @@ def free_path(data: str) -> Path:
     return path
 
 
-def _both(first: Callable[[Any], None] | None, second: Callable[[Any], None]) -> Callable[[Any], None]:
+def both(first: Callable[[Any], None] | None, second: Callable[[Any], None]) -> Callable[[Any], None]:
+    """One callback that makes two calls."""
+
     def call(record: Any) -> None:
         if first:
             first(record)

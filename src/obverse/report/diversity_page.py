@@ -6,7 +6,6 @@ of `diversity_plot`, which is made of numbers, is put in as it is.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,7 @@ from .diversity_words import (
     smoothness_rows,
     unsettled,
 )
+from .png_files import data_uri
 from .template import environment, pairs, plain
 from .words import FIXED, seconds
 
@@ -193,7 +193,7 @@ def shots(found: Diversity, rows: Mapping[str, tuple[Row, ...]]) -> dict[str, li
     return {
         kind: [
             Shot(
-                "data:image/png;base64," + base64.b64encode(row.png).decode("ascii"),
+                data_uri(row.png),
                 alt,
                 fixed(note),
                 row.width,

@@ -6,10 +6,8 @@ They are read back as strangers' files: only pixels, of the expected number, get
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -19,9 +17,10 @@ from torch import Tensor
 
 from ..diversity.measure import Pictures
 from ..errors import BadInput
-from ..files import explained, replace_atomically, write_text
+from ..files import explained, write_text
 from ..records import Record, read_record, record_text
 from .images import Pixels
+from .png_files import png_bytes, read_png, save_png
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -93,7 +92,7 @@ def write_pictures(folder: Path, pictures: Pictures) -> None:
         if tensor is None or not len(tensor) or why_not(tensor.shape[2:]):
             continue
         sheet, image = _sheet(which, tensor)
-        replace_atomically(_file(images, which), partial(_save, image))
+        save_png(_file(images, which), image)
         sheets.append(sheet)
     if sheets:
         write_text(images / NAME, record_text(Sheets(tuple(sheets)), FORMAT))
@@ -103,10 +102,6 @@ def write_pictures(folder: Path, pictures: Pictures) -> None:
 
 def _file(images: Path, which: Which) -> Path:
     return images / f"diversity-{which}.png"
-
-
-def _save(image: Image, path: Path) -> None:
-    image.save(path, format="PNG", optimize=True)
 
 
 def _sheet(which: Which, tensor: Tensor) -> tuple[Sheet, Image]:
@@ -166,30 +161,10 @@ def read_pictures(folder: Path) -> dict[str, tuple[Row, ...]]:
 
 def _rows(path: Path, sheet: Sheet) -> tuple[Row, ...]:
     """The rows, encoded anew: nothing but pixels of the expected number gets through."""
-    from PIL import Image, UnidentifiedImageError
-
     width, height = sheet.columns * sheet.width, sheet.rows * sheet.height
     expected = f"a sheet of {width}×{height} pixels in {path.name}"
-    try:
-        if path.is_symlink() or path.stat().st_size > MOST_BYTES:
-            raise BadInput(expected, got="another file", do="make the test again")
-        with Image.open(path, formats=["PNG"]) as picture:
-            if picture.size != (width, height) or picture.mode != ("L" if sheet.channels == 1 else "RGB"):
-                raise BadInput(expected, got=f"{picture.size} {picture.mode}", do="make the test again")
-            pixels = np.asarray(picture)
-    except (OSError, SyntaxError, UnidentifiedImageError, ValueError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(expected, got=type(error).__name__, do="make the test again") from None
+    pixels = read_png(path, (width, height), sheet.channels, MOST_BYTES, expected, "make the test again")
     return tuple(
-        Row(_png(np.ascontiguousarray(part)), sheet.columns, width, sheet.height)
+        Row(png_bytes(np.ascontiguousarray(part)), sheet.columns, width, sheet.height)
         for part in np.split(pixels, sheet.rows, axis=0)
     )
-
-
-def _png(pixels: Pixels) -> bytes:
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="PNG", optimize=True)
-    return buffer.getvalue()

@@ -6,7 +6,6 @@ the run's images/, as the weights that made them are gone, and only at the size 
 
 from __future__ import annotations
 
-import base64
 import io
 import math
 import os
@@ -23,12 +22,13 @@ from torch import Tensor
 from ..data import Dataset, load
 from ..data.folder import GREY, picture_header, picture_pixels
 from ..errors import BadInput, ObverseError
-from ..files import explained, replace_atomically
+from ..files import explained
 from ..generative.mixture import Mixture
 from ..generative.vae import VAE
 from ..training.generators import Model, generator_task, load_generator
 from ..training.rundir import GeneratorRecord
 from .images import Pixels
+from .png_files import data_uri, save_png
 from .template import plain
 
 if TYPE_CHECKING:
@@ -114,8 +114,7 @@ def write_png(path: Path, pixels: Pixels, factor: int = 1) -> None:
     """One picture, in one step."""
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    picture = _image(pixels, factor)
-    replace_atomically(path, lambda temporary: picture.save(temporary, format="PNG", optimize=True))
+    save_png(path, _image(pixels, factor))
 
 
 def stage_name(epoch: int) -> str:
@@ -239,4 +238,4 @@ def _uri(pixels: Any, across: int = 1) -> str:
     factor = min(1.0, LONGEST / max(height, math.ceil(width / across)))
     buffer = io.BytesIO()
     _image(pixels, factor).save(buffer, format="PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    return data_uri(buffer.getvalue())

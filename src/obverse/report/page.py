@@ -9,7 +9,6 @@ only the SVG that `figures` draws is put in as it is.
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from .generator_page import generator_page
 from .images import COLUMNS, SCALING, ZERO, check_images, choose_run, shadow_pictures, triple_png
 from .ladder_page import ladder_page
 from .memorize_page import PAGE, recall_page
+from .png_files import data_uri
 from .results import Results, is_results, read_results
 from .shadow_page import page_of
 from .template import environment, plain, spell
@@ -243,16 +243,12 @@ def gallery(path: Path, data: Dataset | None = None) -> Gallery:
     if (path / "comparison.json").is_file():
         source = f"variant {run.path.parent.name}, seed {settings.seed}"
     rows = tuple(
-        (one.name, tuple(_data_uri(triple_png(triple, LONGEST)) for triple in one.pixels)) for one in found
+        (one.name, tuple(data_uri(triple_png(triple, LONGEST)) for triple in one.pixels)) for one in found
     )
     notes = [ZERO] if any(one.has_zero_shadow for one in found) else []
     if count < len(data.classes):
         notes.append(f"The first {count} of {len(data.classes)} classes.")
     return Gallery(source, rows, " ".join(notes), pixelated=max(height, width) <= LONGEST)
-
-
-def _data_uri(png: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
 
 def settings_table(results: Results) -> dict[str, Any]:

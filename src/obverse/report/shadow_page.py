@@ -6,7 +6,6 @@ of `shadow_plot` is put in as it is, and pictures as the PNGs that `shadow_strip
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from ..errors import ObverseError
 from ..shadow.surveyed import LayerSurvey, Survey, read_survey
 from . import palette
 from .images import SCALING
+from .png_files import data_uri
 from .shadow_plot import draw, panels
 from .shadow_strips import Strips, read_pictures, why_not
 from .shadow_words import LONGEST_NAME, cosine, digits, notices, percent, shape, subject, summary
@@ -105,7 +105,7 @@ def shots(survey: Survey, strips: Strips) -> Gallery:
 
 
 def _shot(png: bytes, label: str, other: str, alt: str) -> Shot:
-    uri = "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+    uri = data_uri(png)
     known = bool(label) and bool(other)
     said = f"; the net says {_quoted(label)}" if label else ""
     return Shot(uri, plain(label, LONGEST_NAME), label == other if known else None, alt + said)

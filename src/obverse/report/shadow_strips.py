@@ -7,7 +7,6 @@ of the expected number, get through.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
-from ..files import explained, replace_atomically, write_text
+from ..files import explained, write_text
 from ..records import Record, read_record, record_text
 from ..shadow.survey import Surveyor
 from .images import Pixels, displayed
+from .png_files import png_bytes, read_png, save_png
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -142,11 +142,11 @@ def write_pictures(
         return ("",) * len(inputs) if found is None else tuple(_name(one, classes) for one in found.tolist())
 
     first = _strip(displayed(restore(x)))
-    _save(images / INPUT, first)
+    save_png(images / INPUT, first)
     rows = []
     for place, (layer, own, shuffled) in enumerate(surveyor.draw(x, names), start=1):
         for file, shadows in zip(_files(place), (own, shuffled), strict=True):
-            _save(images / file, _strip(displayed(restore(shadows))))
+            save_png(images / file, _strip(displayed(restore(shadows))))
         rows.append(PictureRow(layer, labels(own), labels(shuffled)))
     given = tuple(_name(one, classes) for one in y.tolist())
     channels = 1 if first.mode == "L" else 3
@@ -177,10 +177,6 @@ def _strip(pixels: Pixels) -> Image:
     return strip
 
 
-def _save(path: Path, image: Image) -> None:
-    replace_atomically(path, lambda temporary: image.save(temporary, format="PNG", optimize=True))
-
-
 @dataclass(frozen=True)
 class Strips:
     """What was read back: each strip as its pictures, PNGs of their own."""
@@ -209,30 +205,9 @@ def read_pictures(folder: Path) -> Strips | None:
 
 def _pictures(path: Path, told: Pictures) -> tuple[bytes, ...]:
     """The pictures of a strip, encoded anew: nothing but pixels of the expected number gets through."""
-    from PIL import Image, UnidentifiedImageError
-
-    count, mode = len(told.given), "L" if told.channels == 1 else "RGB"
+    count = len(told.given)
     expected = f"a strip of {count} pictures of {told.width}×{told.height} pixels in {path}"
-    try:
-        if path.is_symlink() or path.stat().st_size > MOST_BYTES:
-            raise BadInput(expected, got="another file", do="make the survey again")
-        with Image.open(path, formats=["PNG"]) as picture:
-            if picture.size != (count * told.width, told.height) or picture.mode != mode:
-                raise BadInput(
-                    expected, got=f"{picture.size} {picture.mode} in all", do="make the survey again"
-                )
-            pixels = np.asarray(picture)
-    except (OSError, SyntaxError, UnidentifiedImageError, ValueError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(expected, got=type(error).__name__, do="make the survey again") from None
+    size = (count * told.width, told.height)
+    pixels = read_png(path, size, told.channels, MOST_BYTES, expected, "make the survey again")
     parts = np.split(pixels, count, axis=1)
-    return tuple(_png(np.ascontiguousarray(part)) for part in parts)
-
-
-def _png(pixels: Pixels) -> bytes:
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="PNG", optimize=True)
-    return buffer.getvalue()
+    return tuple(png_bytes(np.ascontiguousarray(part)) for part in parts)
