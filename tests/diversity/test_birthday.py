@@ -311,3 +311,10 @@ def test_real_data_of_another_shape_is_refused():
 def test_samples_that_differ_in_their_last_digits_are_different():
     found = birthday_test(1 + 1e-12 * torch.arange(200, dtype=torch.float64))
     assert found.collisions == 0
+
+
+def test_a_threshold_that_is_given_needs_no_calibration():
+    points = diffuse(200, seeded())
+    found = birthday_test(points, 10, 5, threshold=0.1, real=diffuse(200, seeded(1)))
+    assert found.threshold.origin == "given"
+    assert found.to_dict() == birthday_test(points, 10, 5, threshold=0.1).to_dict()

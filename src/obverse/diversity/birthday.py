@@ -7,7 +7,6 @@ it did, and the closest pairs are there to be looked at. Not for whether the pic
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from math import inf, isfinite
 from typing import Any
@@ -26,6 +25,7 @@ from .bounds import (
     support_at_least,
 )
 from .counts import EffectiveSupport, effective_support
+from .distances import OnBlock
 from .pairs import Close, close_pairs
 from .sources import FeatureMap, Sampler, Source, open_source
 from .threshold import LEVEL, Threshold, calibrated, chance_of_collisions, largest_batch
@@ -33,7 +33,6 @@ from .threshold import LEVEL, Threshold, calibrated, chance_of_collisions, large
 PILOTS = 8  # batches to try a size on
 FIRST = 8  # the first size that is tried
 MOST_BATCHES, FEWEST_BATCHES = 50, 10  # unless asked for: a pool has no more than it has
-OnBatch = Callable[[int, int], None]  # (done, total)
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def birthday_test(
     level: float = LEVEL,
     budget: int = 100_000,
     show: int = 10,
-    on_batch: OnBatch | None = None,
+    on_batch: OnBlock | None = None,
 ) -> BirthdayTest:
     """Draw `batches` fresh batches (50, or 10 of a pool) and count those in which two samples are the same.
 
@@ -115,17 +114,19 @@ def birthday_test(
     generator = torch.Generator().manual_seed(0) if generator is None else generator
     room = budget if source.left is None else source.left
     plan = _plan(source, room, batch_size, batches)
+    width = None  # of the features, where real data say
     if threshold is not None:
         limit = Threshold(threshold, "given")
     elif real is None:
         limit = Threshold(0.0, "exact")
     else:
         points = _real_points(real, features, generator)
+        width = points.shape[1]
         if batch_size is None:  # no larger than the real data can calibrate
             plan = replace(plan, size=max(2, min(plan.size, largest_batch(len(points), level))))
         # For the largest batches that may come: smaller ones of real data collide less often.
         limit = calibrated(points, plan.size, level)
-    look = _Looks(source, features, limit, generator, None if real is None else points.shape[1])
+    look = _Looks(source, features, limit, generator, width)
     if batch_size is None:
         plan = _grow(look, room, plan, batches)
     found = []
