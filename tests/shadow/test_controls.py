@@ -7,15 +7,17 @@ import torch
 
 from obverse.nets import relu_mlp
 from obverse.shadow.controls import Shuffled, noisy
+from obverse.streams import Streams
 
 
 def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_noise_is_gaussian_before_the_norm_is_matched():
+@pytest.mark.parametrize("source", [seeded(1), Streams(torch.arange(50))])
+def test_noise_is_gaussian_before_the_norm_is_matched(source):
     x = torch.rand(50, 1, 20, 20, generator=seeded(), dtype=torch.float64)
-    twin = noisy(x, std=0.5, generator=seeded(1))
+    twin = noisy(x, std=0.5, generator=source)
     torch.testing.assert_close(twin.flatten(1).norm(dim=1), x.flatten(1).norm(dim=1))
     # Undo the rescaling by least squares on x: twin = c(x + noise), so c = <twin, x>/‖x‖² up to the noise.
     c = (twin * x).sum((1, 2, 3), keepdim=True) / x.square().sum((1, 2, 3), keepdim=True)

@@ -86,9 +86,7 @@ def by_hand(net, x, y, *, weight=1.0, layer="h2", keep=1.0, smooth=False, match_
         second = (p * (p.log() - q.log())).sum(1).mean()
     else:
         second = cross_entropy(twin_logits, logits.argmax(1) if labels == "net" else y)
-    if y is None:
-        return weight * second
-    total = cross_entropy(logits, y) + weight * second
+    total = weight * second if y is None else cross_entropy(logits, y) + weight * second
     return total / (1 + weight) if normalize else total
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import BadInput
+from .dropout import SampleDropout
 
 
 class UniformBiasLinear(nn.Linear):
@@ -61,5 +62,5 @@ def relu_mlp(
         if not is_output:
             modules[f"relu{depth}"] = nn.ReLU()
             if dropout > 0:
-                modules[f"dropout{depth}"] = nn.Dropout(dropout)
+                modules[f"dropout{depth}"] = SampleDropout(dropout)
     return nn.Sequential(modules)

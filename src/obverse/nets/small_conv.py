@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import BadInput
+from .dropout import SampleDropout
 
 
 def small_cnn(
@@ -33,7 +34,7 @@ def small_cnn(
         channels, height, width = filters, height // 2, width // 2
     modules["flatten"] = nn.Flatten()
     if dropout > 0:
-        modules["dropout"] = nn.Dropout(dropout)
+        modules["dropout"] = SampleDropout(dropout)
     modules["output"] = nn.Linear(channels * height * width, classes)
     return _started(nn.Sequential(modules), generator)
 
@@ -89,7 +90,7 @@ def small_resnet(
     modules["pool"] = nn.AdaptiveAvgPool2d(1)
     modules["flatten"] = nn.Flatten()
     if dropout > 0:
-        modules["dropout"] = nn.Dropout(dropout)
+        modules["dropout"] = SampleDropout(dropout)
     modules["output"] = nn.Linear(channels, classes)
     return _started(nn.Sequential(modules), generator)
 

@@ -22,12 +22,16 @@ def match_norm(shadow: Tensor, original: Tensor) -> Tensor:
     return (rows * ratio).reshape(shadow.shape)
 
 
+@torch.no_grad()
 def unit_peak(x: Tensor) -> Tensor:
     """The factor that brings each row's largest |entry| to 1 (1 for a row of zeros), shaped to multiply x.
 
-    For generation whose scale will be divided out: without any scale, deep nets over- or underflow.
+    For generation whose scale will be divided out: without any scale, deep nets over- or underflow. For
+    gradients it is a constant, which is right where what follows does not see the scale.
     """
     peak = x.flatten(1).abs().amax(1)
+    if x.dtype == torch.float16:  # whose largest number is 65,504
+        peak = peak.float()
     factor = torch.where(peak > 0, 1 / peak, torch.ones_like(peak))
     return factor.reshape(-1, *[1] * (x.dim() - 1))
 

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import BadInput
+from ..streams import Source, noise_like
 from .adjust import match_norm
 
 Control = Literal["same", "noise", "shuffled"]
 
 
-def noisy(x: Tensor, std: float = 0.5, generator: torch.Generator | None = None) -> Tensor:
+def noisy(x: Tensor, std: float = 0.5, generator: Source = None) -> Tensor:
     """x plus Gaussian noise, rescaled to the norm of x."""
-    noise = torch.empty_like(x).normal_(std=std, generator=generator)
-    return match_norm(x + noise, x)
+    return match_norm(x + noise_like(x, std, generator), x)
 
 
 class Shuffled:

@@ -14,6 +14,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from ..streams import Source
 from . import structure as st
 from .adjust import unit_peak
 from .graph import Graph, Layer, Stage, evaluation
@@ -41,7 +42,7 @@ class Generation:
     keep: Callable[[str], float]
     at_input: Callable[[Tensor], Tensor]
     input_slope: float = 0.0
-    generator: torch.Generator | None = None
+    generator: Source = None
     switches: Mapping[int, Tensor] | None = None
 
     def __post_init__(self) -> None:
@@ -139,6 +140,7 @@ class Generation:
             self._energies[layer.name] = self._energy(layer)
         return self._energies[layer.name]
 
+    @torch.no_grad()
     def _energy(self, layer: Layer) -> float:
         stage = layer.stage
         assert isinstance(stage.rule, Rule)

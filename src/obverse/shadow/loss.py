@@ -16,6 +16,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from ..errors import BadInput
+from ..streams import Source
 from .controls import Control, Shuffled, noisy
 from .graph import interpret
 from .shadow import Keep, Shadow
@@ -60,6 +61,11 @@ def _second_pass(net: nn.Module, x: Tensor) -> Tensor:
     return result
 
 
+def _exact(x: Tensor) -> Tensor:
+    """Rows, in float32 at least."""
+    return x.flatten(1).to(torch.promote_types(x.dtype, torch.float32))
+
+
 class ShadowLoss(nn.Module):
     """`loss(x, y)` = L(net(x), y) + weight · L(net(x̃), label), x̃ the shadow of x. Ready for backward().
 
@@ -81,11 +87,15 @@ class ShadowLoss(nn.Module):
         labels: "given" (y), "net" (the class the net gives to x; y may be left out), or "consistency"
             (KL from net(x) to net(x̃), in place of the criterion; y may be left out). "net" can lock a
             fresh net into its first guesses: start it after some epochs, or prefer "consistency".
-        normalize: (L + wL') / (1 + w), which keeps the step size.
+        normalize: (L + wL') / (1 + w), which keeps the step size; of unlabelled x wL' / (1 + w). What
+            `denoise` adds stays as it is.
         control: in place of the shadow "same" (x again), "noise" (norm-matched Gaussian noise) or
             "shuffled" (the shadow of a net with permuted weights): what a shadow has to beat.
-        noise: standard deviation of the "noise" control.
-        generator: randomness of sampling and noise; by default torch's own.
+        noise: standard deviation of the "noise" control, and of what `denoise` has to take away.
+        denoise: factor of 1 − cos(x, x̃'), x̃' the shadow of x with noise added: how far the net's own shadow
+            is from undoing noise. Here gradients do flow through the shadow; needs no labels.
+        generator: randomness of sampling and noise, a torch.Generator or obverse.streams.Streams; by default
+            the current streams, and without any torch's own.
     """
 
     def __init__(
@@ -102,7 +112,8 @@ class ShadowLoss(nn.Module):
         normalize: bool = False,
         control: Control | None = None,
         noise: float = 0.5,
-        generator: torch.Generator | None = None,
+        denoise: float = 0.0,
+        generator: Source = None,
     ) -> None:
         super().__init__()
         if not 0 <= weight < inf:
@@ -113,6 +124,8 @@ class ShadowLoss(nn.Module):
             raise BadInput(f"control out of {get_args(Control)}", got=repr(control), do="pass one or None")
         if not 0 <= noise < inf:
             raise BadInput("noise ≥ 0", got=noise, do="use 0.5 for pixels in [0, 1]")
+        if not 0 <= denoise < inf:
+            raise BadInput("a finite denoise ≥ 0", got=denoise, do="use 0 to leave it out")
         self.shadow = net if isinstance(net, Shadow) else Shadow(net)
         self.weight = weight
         self.layer = self.shadow.layer(layer).name
@@ -124,6 +137,7 @@ class ShadowLoss(nn.Module):
         self.normalize = normalize
         self.control = control
         self.noise = noise
+        self.denoise = denoise
         self.generator = generator
         self._shuffled: Shuffled | None = None
         if control == "shuffled":
@@ -135,22 +149,34 @@ class ShadowLoss(nn.Module):
         return f"weight={self.weight}, layer={self.layer!r}, labels={self.labels!r}"
 
     def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
-        """The whole loss of a batch. Without y (unlabelled x) only the shadow's part."""
+        """The whole loss of a batch. Without y (unlabelled x) only what needs no label."""
+        if y is None and self.denoise > 0 and (self.labels == "given" or self.weight == 0):
+            return self.denoise * self.blur(x)
+        loss = self._classification(x, y)
+        return loss if self.denoise == 0 else loss + self.denoise * self.blur(x)
+
+    def blur(self, x: Tensor) -> Tensor:
+        """1 − cos between x and the shadow of x with noise added, a mean; 0 if all noise is gone."""
+        restored = self.shadow.direction(noisy(x, self.noise, self.generator), self.layer)
+        # In float16 the smallest norm that cosine_similarity divides by would be 0.
+        return (1 - F.cosine_similarity(_exact(restored), _exact(x))).mean()
+
+    def _classification(self, x: Tensor, y: Tensor | None) -> Tensor:
+        if self.weight == 0 and y is not None:
+            return self.criterion(self.shadow.net(x), y)
         if y is None and self.labels == "given":
             raise BadInput(
                 "labels y for labels='given'", got="None", do="pass y, or use labels='net' or 'consistency'"
             )
-        if self.weight == 0 and y is not None:
-            return self.criterion(self.shadow.net(x), y)
         if self._first_batch:  # looking at every batch would cost more than it tells
             self._first_batch = False
             self._warn_if_signed(x)
         logits, h = self._forward_with_hidden(x)
         shadow_logits = _second_pass(self.shadow.net, self.twin(x, h))
         shadow = self._shadow_part(shadow_logits, logits, y)
-        if y is None:
-            return self.weight * shadow
-        total = self.criterion(logits, y) + self.weight * shadow
+        total = self.weight * shadow
+        if y is not None:
+            total = self.criterion(logits, y) + total
         return total / (1 + self.weight) if self.normalize else total
 
     @torch.no_grad()

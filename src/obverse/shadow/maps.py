@@ -66,7 +66,12 @@ class ConvCall(MapCall):
 
 
 def weight_of(module: Any) -> Tensor:
-    """The weight that the next forward pass in evaluation mode would use.
+    """The weight that the next forward pass in evaluation mode would use, as data."""
+    return live_weight(module).detach()
+
+
+def live_weight(module: Any) -> Tensor:
+    """The same with its gradient.
 
     The old forms of weight norm, spectral norm and pruning fill it in at each pass; until then it is stale.
     """
@@ -78,12 +83,11 @@ def weight_of(module: Any) -> Tensor:
             weight = hook.compute_weight(module, do_power_iteration=False)
         elif isinstance(hook, BasePruningMethod) and hook._tensor_name == "weight":
             weight = hook.apply_mask(module)
-    weight = module.weight if weight is None else weight
-    return weight.detach()
+    return module.weight if weight is None else weight
 
 
 def adjoint_linear(module: Any, h: Tensor, input_shape: Shape) -> Tensor:
-    weight = weight_of(module)
+    weight = live_weight(module)
     return h.to(weight.dtype) @ weight
 
 
@@ -104,7 +108,7 @@ def _exact(weight: Tensor) -> torch.dtype:
 
 def adjoint_conv(module: Any, h: Tensor, input_shape: Shape) -> Tensor:
     """The transposed convolution, and the adjoint of the padding where that is no zero padding."""
-    weight = weight_of(module)
+    weight = live_weight(module)
     spatial = weight.dim() - 2
     pads = _pads(module)
     if module.padding_mode == "zeros" and all(left == right for left, right in pads):
@@ -201,7 +205,7 @@ def _sources(size: int, left: int, right: int, mode: str) -> Tensor:
 
 def adjoint_transposed(module: Any, h: Tensor, input_shape: Shape) -> Tensor:
     """The convolution, cut to the input's size where output padding left a rest."""
-    weight = weight_of(module)
+    weight = live_weight(module)
     down = _CONVOLVE[weight.dim() - 2](
         h.to(weight.dtype), weight, None, module.stride, module.padding, module.dilation, module.groups
     )

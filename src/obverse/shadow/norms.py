@@ -23,9 +23,9 @@ def _channels(vector: Tensor, dimensions: int) -> Tensor:
 
 def _fold(mean: Tensor, variance: Tensor, eps: float, weight: Tensor | None, bias: Tensor | None) -> Affine:
     gain = (variance + eps).rsqrt()
-    gain = gain if weight is None else gain * weight.detach()
+    gain = gain if weight is None else gain * weight
     shift = -gain * mean
-    return gain, shift if bias is None else shift + bias.detach()
+    return gain, shift if bias is None else shift + bias
 
 
 def batch_norm(module: Any, x: Tensor) -> Affine:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
+from ..streams import Source
 
 if TYPE_CHECKING:
     from .shadow import Keep, Shadow
@@ -50,7 +51,7 @@ def recovery(
     *,
     layers: Sequence[str] | None = None,
     keep: Keep = 1.0,
-    generator: torch.Generator | None = None,
+    generator: Source = None,
     smooth: bool = False,
     match_norm: bool = False,
 ) -> Recovery:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import BadInput
+from ..streams import Source, mask_like
 
 Shape = tuple[int, ...]
 
@@ -41,12 +42,11 @@ def check_keep(keep: float) -> float:
     return keep
 
 
-def drop(x: Tensor, keep: float, generator: torch.Generator | None = None) -> Tensor:
+def drop(x: Tensor, keep: float, generator: Source = None) -> Tensor:
     """x ⊙ mask, mask ~ Bernoulli(keep) (the dropout noise of eq. 1). Works in place; nothing is rescaled."""
     if check_keep(keep) == 1.0:
         return x
-    mask = torch.empty_like(x).bernoulli_(keep, generator=generator)
-    return x.mul_(mask)
+    return x.mul_(mask_like(x, keep, generator))
 
 
 @torch.no_grad()
@@ -57,7 +57,7 @@ def reverse_linear(
     scale: float | Tensor = 1.0,
     keep: float = 1.0,
     relu: bool = True,
-    generator: torch.Generator | None = None,
+    generator: Source = None,
 ) -> Tensor:
     """One draw of x = r(αWh) ⊙ mask (eq. 1) for a batch of h.
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from ..errors import BadInput
+from ..streams import Source
 from . import adjust
 from .calibrate import Calibration, Level, calibrate_layer, calibrate_level, channel_means, input_floor
 from .generate import Generation
@@ -150,7 +151,7 @@ class Shadow:
         h: Tensor,
         layer: str | None = None,
         keep: Keep = 1.0,
-        generator: torch.Generator | None = None,
+        generator: Source = None,
         *,
         input_shape: Sequence[int] | None = None,
         refine: int = 0,
@@ -169,7 +170,7 @@ class Shadow:
         h: Tensor,
         top: Layer,
         keep: Keep,
-        generator: torch.Generator | None,
+        generator: Source,
         input_shape: Shape,
         scaled: bool = True,
         switches: Mapping[int, Tensor] | None = None,
@@ -198,7 +199,7 @@ class Shadow:
         x: Tensor,
         layer: str | None = None,
         keep: Keep = 1.0,
-        generator: torch.Generator | None = None,
+        generator: Source = None,
         *,
         smooth: bool = False,
         match_norm: bool = False,
@@ -223,7 +224,7 @@ class Shadow:
         h: Tensor,
         layer: str | None = None,
         keep: Keep = 1.0,
-        generator: torch.Generator | None = None,
+        generator: Source = None,
         *,
         smooth: bool = False,
         match_norm: bool = False,
@@ -232,13 +233,29 @@ class Shadow:
         """`of` for a known h; of x only the shape and, with match_norm, the norms are used."""
         return self._from_hidden(x, h, layer, keep, generator, smooth, match_norm, refine, None)
 
+    def direction(self, x: Tensor, layer: str | None = None) -> Tensor:
+        """The shadow of x up to a positive factor a row, with gradients to the weights and to x.
+
+        The other methods give data; this one is for losses on the shadow itself: ShadowLoss(denoise=…). For
+        chains alone: where branches join, scales that depend on the weights decide how much of each is taken,
+        and these have no gradients here.
+        """
+        if not self.graph.is_chain:
+            raise BadInput(
+                "a net without branches for a loss on the shadow itself",
+                got="one with branches",
+                do="leave denoise out, or use a chain of layers",
+            )
+        h = self.infer(x, layer)
+        return self._sample(h, self.layer(layer), 1.0, None, tuple(x.shape[1:]), scaled=False)
+
     def _from_hidden(
         self,
         x: Tensor,
         h: Tensor,
         layer: str | None,
         keep: Keep,
-        generator: torch.Generator | None,
+        generator: Source,
         smooth: bool,
         match_norm: bool,
         refine: int,
@@ -318,7 +335,7 @@ class Shadow:
         self,
         input_shape: Shape,
         keep: Keep = 1.0,
-        generator: torch.Generator | None = None,
+        generator: Source = None,
         scaled: bool = True,
         switches: Mapping[int, Tensor] | None = None,
         theory: bool = False,

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
+from ..nets.dropout import SampleDropout
 from .pooling import ADAPTIVE_MAX_POOLS
 from .reversal import Rule, Shape, adjoint, register_all, register_rule, unchanged
 
@@ -94,6 +95,7 @@ register_rule(Call, Rule(reverse=adjoint))
 register_all((nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle), Rule(reverse=adjoint, exact=True))
 _DROPOUTS = (
     nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout,
+    SampleDropout,
 )  # fmt: skip
 register_all((Input, Shift, nn.Identity, *_DROPOUTS), Rule(reverse=unchanged, exact=True))
 
