@@ -139,7 +139,10 @@ def test_bytes_are_an_object_or_refused(tmp_path_factory, content):
 
 
 def test_nothing_in_the_package_can_run_code_from_a_file():
-    """But for a file of claims, which is a program of the user's own choosing."""
+    """But for a file of claims, which is a program of the user's own choosing.
+
+    Labels that torch has saved go through its restricted reader, with stand-ins (tests/data/test_noise.py).
+    """
     modules = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
     calls = re.compile(
         r"\b(torch\.load|np\.load|numpy\.load|joblib\.load|allow_pickle=True|(?<!\.)(eval|exec)\()"
@@ -154,4 +157,6 @@ def test_nothing_in_the_package_can_run_code_from_a_file():
                 assert {alias.name for alias in node.names} <= {"Parallel", "delayed"}, file
         if file.name == "registry.py" and file.parent.name == "claims":
             text = text.replace("exec(compile(text, origin", "", 1)
+        if file.name == "noise.py" and file.parent.name == "data":
+            text = text.replace('torch.load(path, map_location="cpu", weights_only=True)', "", 1)
         assert not calls.search(text), f"{file}: {calls.search(text)}"

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
 
 from obverse import BadInput
 from obverse.data.augment import PAD, pad_crop_flip
+from obverse.streams import Streams
 
 
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture(params=["generator", "streams"])
+def source(request: pytest.FixtureRequest) -> Callable[[int], torch.Generator | Streams]:
+    """What makes the randomness for so many images."""
+    return (lambda count: generator()) if request.param == "generator" else lambda n: Streams(torch.arange(n))
 
 
 def places(image: np.ndarray, found: np.ndarray, pad: int) -> list[tuple[int, int, bool]]:
@@ -30,10 +39,10 @@ def places(image: np.ndarray, found: np.ndarray, pad: int) -> list[tuple[int, in
 
 
 @pytest.mark.parametrize(("shape", "pad"), [((3, 7, 5), PAD), ((1, 6, 6), 1), ((2, 4, 6), 0)])
-def test_every_image_is_a_cut_of_its_own(shape, pad):
+def test_every_image_is_a_cut_of_its_own(shape, pad, source):
     x = torch.rand(40, *shape, generator=generator(1)) + 1  # nothing is 0 but the border
     before = x.clone()
-    out = pad_crop_flip(x, generator(), pad)
+    out = pad_crop_flip(x, source(len(x)), pad)
     assert out.shape == x.shape
     assert out.is_contiguous()
     assert torch.equal(x, before)
@@ -45,10 +54,10 @@ def test_every_image_is_a_cut_of_its_own(shape, pad):
         assert {fits[0] for fits in found} == {(0, 0, False), (0, 0, True)}
 
 
-def test_places_and_sides_are_equally_likely_and_independent():
+def test_places_and_sides_are_equally_likely_and_independent(source):
     count, pad = 6000, 1
     image = torch.arange(1.0, 10).reshape(1, 1, 3, 3).expand(count, 1, 3, 3)
-    out = pad_crop_flip(image, generator(), pad).numpy()
+    out = pad_crop_flip(image, source(count), pad).numpy()
     counts: dict[tuple[int, int, bool], int] = {}
     for one in out:
         (place,) = places(image[0].numpy(), one, pad)
@@ -66,6 +75,13 @@ def test_randomness_comes_from_the_generator_alone():
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_with_streams_an_image_is_cut_the_same_in_any_batch():
+    x, seeds = torch.rand(9, 2, 6, 5, generator=generator(1)), torch.arange(9)
+    whole = pad_crop_flip(x, Streams(seeds))
+    for rows in ([3], [8, 0], []):
+        assert torch.equal(pad_crop_flip(x[rows], Streams(seeds[rows])), whole[rows])
 
 
 def test_what_is_no_image_is_refused():
