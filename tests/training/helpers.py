@@ -19,11 +19,13 @@ from obverse.training import ClassifierTask, RunRecord, Settings, create_run, fi
 # One thread, as in this process: the bits of a sum depend on the number of threads.
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 CRASH = Path(__file__).with_name("crash.py")
+SEVERAL = Path(__file__).with_name("several.py")
 # Settings none of which is the default, to be carried and read: no net takes them all.
 ALL_CHANGED = Settings(
     data="mnist",
     data_root="somewhere",
     train_size=10,
+    balanced=True,
     validation=2,
     augment=True,
     net="allconv",
@@ -38,6 +40,8 @@ ALL_CHANGED = Settings(
     init="he",
     epochs=2,
     batch=3,
+    unlabelled=5,
+    optimizer="adam",
     rate=1e-3,
     momentum=0.0,
     decay=0.5,
@@ -51,6 +55,9 @@ ALL_CHANGED = Settings(
     normalize=True,
     control="shuffled",
     noise=0.125,
+    denoise=0.75,
+    device="cpu",
+    precision="bf16",
     seed=9,
     evaluate_every=4,
     checkpoint_every=7,
@@ -69,16 +76,19 @@ def obverse(*words: object, **environment: str) -> subprocess.CompletedProcess[s
 
 
 class Crasher:
-    """Command lines in forked processes that crash where they are told to; see crash.py."""
+    """Command lines in forked processes that crash where they are told to (see crash.py), or in several at
+    once that train together (see several.py)."""
 
-    def __init__(self) -> None:
+    def __init__(self, script: Path = CRASH) -> None:
+        self.script = script
         self.process: subprocess.Popen[str] | None = None
 
-    def __call__(self, *todo: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """{"code": exit code, negative for a signal, "output": both streams} of each job."""
+    def __call__(self, *todo: Mapping[str, Any]) -> list[Any]:
+        """{"code": exit code, negative for a signal, "output": both streams} of each job, or of each of its
+        processes."""
         if self.process is None:
             self.process = subprocess.Popen(
-                [sys.executable, str(CRASH)],
+                [sys.executable, str(self.script)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

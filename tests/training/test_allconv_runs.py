@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from obverse import BadInput
 from obverse.data.augment import pad_crop_flip
 from obverse.shadow.recovery import relative_error
+from obverse.streams import Streams
 from obverse.training import (
     ClassifierTask,
     Settings,
@@ -27,7 +28,7 @@ from obverse.training import (
     read_run,
 )
 from obverse.training.compare import read_plan, variant_settings
-from obverse.training.seeds import AUGMENT, BATCHES, derive_generator
+from obverse.training.seeds import BATCHES, SAMPLES, derive_generator, derive_seed
 
 from .helpers import (
     Crasher,
@@ -116,18 +117,23 @@ def test_flat_inputs_are_refused():
         ClassifierTask(Settings(hidden=(4,), augment=True), data)
 
 
+def streams(seed: int, step: int, count: int) -> Streams:
+    """One for each place in the batch of a step."""
+    return Streams(derive_seed(seed, SAMPLES, step) + torch.arange(count))
+
+
 def test_augmented_batches_are_the_plain_ones_changed_with_the_steps_own_seed():
     data = tiny_data(**IMAGES)
     settings = replace(SMALL, seed=5)
     plain = seen(ClassifierTask(settings, data), 6)
     changed = seen(ClassifierTask(replace(settings, augment=True), data), 6)
     for step, (x, y) in enumerate(zip(plain, changed, strict=True)):
-        assert torch.equal(y, pad_crop_flip(x, derive_generator(5, AUGMENT, step)))
+        assert torch.equal(y, pad_crop_flip(x, streams(5, step, len(x))))
     # The same batch in another epoch is cut otherwise, also where one net is an mlp.
     whole = Settings(hidden=(4,), batch=40, augment=True, weight=0.0)
     first, second = seen(ClassifierTask(whole, data), 2)
     order = torch.randperm(40, generator=derive_generator(0, BATCHES, 0))
-    assert torch.equal(first, pad_crop_flip(data.train_x[order], derive_generator(0, AUGMENT, 0)))
+    assert torch.equal(first, pad_crop_flip(data.train_x[order], streams(0, 0, 40)))
     assert not torch.equal(first.sort(0).values, second.sort(0).values)
 
 

@@ -12,10 +12,11 @@ from torch.nn import functional as F
 from obverse import BadInput
 from obverse.data import load
 from obverse.nets import relu_mlp
+from obverse.streams import Streams
 from obverse.training import ClassifierTask, Settings, fit, initial_net, load_trained
 from obverse.training.classify import load_weights, split
 from obverse.training.compare import VARIANTS, variant_settings
-from obverse.training.seeds import BATCHES, INITIAL, derive_generator
+from obverse.training.seeds import BATCHES, INITIAL, SAMPLES, derive_generator, derive_seed
 
 from .helpers import tiny_data
 
@@ -285,3 +286,34 @@ def test_a_trained_net_comes_back_in_evaluation_mode_or_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:20])
     with pytest.raises(BadInput, match="safetensors in"):
         load_trained(settings, data, path)
+
+
+# Randomness that belongs to samples
+
+
+def test_the_random_numbers_of_a_sample_are_fixed_by_seed_step_and_place():
+    task = ClassifierTask(replace(SMALL, seed=4), tiny_data())
+    whole = task.streams(7, 0, 16).bits(5)
+    assert torch.equal(whole, Streams(derive_seed(4, SAMPLES, 7) + torch.arange(16)).bits(5))
+    assert torch.equal(task.streams(7, 6, 9).bits(5), whole[6:9])
+    for other in (
+        task.streams(8, 0, 16),
+        ClassifierTask(replace(SMALL, seed=5), tiny_data()).streams(7, 0, 16),
+    ):
+        assert not (other.bits(5) == whole).any()
+
+
+@pytest.mark.parametrize("more", [{"dropout": 0.5}, {"keep": 0.5}, {"control": "noise"}, {"augment": True}])
+def test_a_step_uses_the_streams_of_its_samples_and_nothing_else(more):
+    data = tiny_data()
+    losses = []
+    for torchs_own in (0, 1):
+        task = ClassifierTask(replace(SMALL, **more), data)
+        torch.manual_seed(torchs_own)
+        state = torch.random.get_rng_state()
+        losses.append([task.step(0, 0), task.step(0, 1)])
+        assert torch.equal(torch.random.get_rng_state(), state)
+    assert losses[0] == losses[1]
+    other = ClassifierTask(replace(SMALL, **more), data)
+    other.streams = lambda number, start, stop: Streams(torch.arange(start, stop))
+    assert other.step(0, 0) != losses[0][0]

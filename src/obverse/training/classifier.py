@@ -72,7 +72,7 @@ class ShadowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         parameters = self.get_params()
         del parameters["random_state"]
         seed = int(check_random_state(self.random_state).randint(2**31))
-        settings = Settings(**parameters, seed=seed, evaluate_every=self.epochs)
+        settings = Settings(**parameters, device="cpu", seed=seed, evaluate_every=self.epochs)
         x = torch.from_numpy(np.ascontiguousarray(X))
         labels = torch.from_numpy(np.searchsorted(self.classes_, y).astype(np.int64))
         # There is no test set here: `fit` evaluates on nothing that matters.

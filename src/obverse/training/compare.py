@@ -40,7 +40,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "control-shuffled": {"weight": WEIGHTED, "control": "shuffled"},
 }
 # What variants change must not be changed for all of them: "backprop" has no dropout.
-VARIED = ("dropout", "uniform_bias", "keep", "smooth", "labels", "control")
+VARIED = ("dropout", "uniform_bias", "keep", "smooth", "labels", "control", "denoise")
 FIGURES = {
     3: ("backprop", "dropout", "shadow+dropout"),
     5: ("backprop", "shadow"),

@@ -1,7 +1,8 @@
 """The training loop: any Task, interruptible and resumable to the bit. Not for what a step does.
 
 The randomness of a step is seeded from (seed, step), so a checkpoint needs no generator state and a
-resumed run repeats exactly what the uninterrupted one did.
+resumed run repeats exactly what the uninterrupted one did. Of several processes that train one net all go
+through the same steps; the first alone reads, measures, writes and displays, and all stop at the same step.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from torch import Tensor
 from ..errors import BadInput, ObverseError
 from ..tensors import save_tensors
 from .checkpoint import checkpoint_name, load_checkpoint, remove_leftovers, save_checkpoint
+from .distributed import any_of, by_first, is_first
 from .rundir import append_metrics, keep_metrics, locked, read_metrics
 from .seeds import STEPS, derive_seed
 
@@ -79,7 +81,7 @@ def fit(
     """
     with (
         torch.random.fork_rng(devices=[]),
-        locked(run) if run else nullcontext(),
+        locked(run) if run and is_first() else nullcontext(),
         # Where nothing can be saved, Ctrl-C stays what it always is.
         _stop_signals() if run else nullcontext(threading.Event()) as stopped,
     ):
@@ -88,17 +90,18 @@ def fit(
         total = epochs * task.steps_per_epoch
         while loop.step < total:
             loss = loop.advance()
-            if on_step:
+            if on_step and is_first():
                 on_step(loop.step, total, loss)
+            stop = any_of(stopped.is_set())
             epoch_ends = loop.step % task.steps_per_epoch == 0
             if epoch_ends:
                 epoch = loop.step // task.steps_per_epoch
                 loop.end_epoch(epoch, epoch % evaluate_every == 0 or epoch == epochs, on_record)
             if run:
                 due = epoch_ends if checkpoint_every is None else loop.step % checkpoint_every == 0
-                if due or stopped.is_set() or loop.step == total:
+                if due or stop or loop.step == total:
                     loop.save()
-            if stopped.is_set() and loop.step < total:
+            if stop and loop.step < total:
                 raise Interrupted(loop.step, total, run)
         loop.finish()
         return loop.records
@@ -115,19 +118,26 @@ class _Loop:
         self.saved_at: int | None = None
 
     def start(self, on_record: Callable[[Mapping[str, Any]], None] | None) -> None:
-        found = load_checkpoint(self.run / "checkpoint") if self.run else None
-        if found is not None and self.run is not None:
-            self._resume(self.run, *found)
+        run = self.run
+        found = by_first(lambda: _read(run)) if run is not None else None
+        if found is not None and run is not None:
+            self._resume(run, *found)
             return
-        if self.run is not None:
-            keep_metrics(self.run, 0)
-        self._log(
-            {"epoch": 0, "step": 0, "train_loss": None, **self.task.evaluate(), "seconds": 0.0}, on_record
-        )
+        if run is not None and is_first():
+            keep_metrics(run, 0)
+        start = {"epoch": 0, "step": 0, "train_loss": None}
+        self._log(start | by_first(self.task.evaluate) | {"seconds": 0.0}, on_record)
 
-    def _resume(self, run: Path, step: int, tensors: Mapping[str, Tensor], extra: Mapping[str, Any]) -> None:
+    def _resume(
+        self,
+        run: Path,
+        step: int,
+        tensors: Mapping[str, Tensor],
+        extra: Mapping[str, Any],
+        logged: list[dict[str, Any]],
+    ) -> None:
         loss_sum, seconds, count = (extra.get(name) for name in ("loss_sum", "seconds", "records"))
-        total, logged = self.epochs * self.task.steps_per_epoch, read_metrics(run)
+        total = self.epochs * self.task.steps_per_epoch
         if not (
             isinstance(loss_sum, int | float)
             and isinstance(seconds, int | float)
@@ -141,10 +151,11 @@ class _Loop:
                 do="restore the run, or start a new one",
             )
         self.task.restore(tensors)
-        keep_metrics(run, count)
         self.step = self.saved_at = step
         self.records, self.loss_sum, self.seconds = logged[:count], float(loss_sum), float(seconds)
-        remove_leftovers(run / "checkpoint", checkpoint_name(step))
+        if is_first():
+            keep_metrics(run, count)
+            remove_leftovers(run / "checkpoint", checkpoint_name(step))
 
     def advance(self) -> float:
         started = time.perf_counter()
@@ -162,7 +173,7 @@ class _Loop:
         self, epoch: int, evaluate: bool, on_record: Callable[[Mapping[str, Any]], None] | None
     ) -> None:
         record = {"epoch": epoch, "step": self.step, "train_loss": self.loss_sum / self.task.steps_per_epoch}
-        record |= self.task.evaluate() if evaluate else {}
+        record |= by_first(self.task.evaluate) if evaluate else {}
         self._log(record | {"seconds": round(self.seconds, 3)}, on_record)
         self.loss_sum = self.seconds = 0.0
 
@@ -172,18 +183,21 @@ class _Loop:
         tensors = self.task.tensors()
         self._check_finite(tensors)
         extra = {"loss_sum": self.loss_sum, "seconds": self.seconds, "records": len(self.records)}
-        save_checkpoint(self.run / "checkpoint", self.step, tensors, extra)
+        if is_first():
+            save_checkpoint(self.run / "checkpoint", self.step, tensors, extra)
         self.saved_at = self.step
 
     def finish(self) -> None:
         model = self.task.model()
         self._check_finite(model)
-        if self.run is not None:
+        if self.run is not None and is_first():
             save_tensors(self.run / "model.safetensors", model)
 
     def _log(self, record: dict[str, Any], on_record: Callable[[Mapping[str, Any]], None] | None) -> None:
         record = _json_safe(record)
         self.records.append(record)
+        if not is_first():
+            return
         if self.run is not None:
             append_metrics(self.run, record)
         if on_record:
@@ -200,6 +214,14 @@ class _Loop:
             f"expected a finite loss; got {what} at step {self.step}; last good checkpoint: {kept}; "
             "try a smaller rate, or a smaller weight or normalize=true with shadows"
         )
+
+
+def _read(
+    run: Path,
+) -> tuple[int, dict[str, Tensor], dict[str, Any], list[dict[str, Any]]] | None:
+    """The last checkpoint of a run and what it has logged; None if there is no checkpoint."""
+    found = load_checkpoint(run / "checkpoint")
+    return None if found is None else (*found, read_metrics(run))
 
 
 def _json_safe(value: Any) -> Any:

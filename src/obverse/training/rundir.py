@@ -18,6 +18,7 @@ from typing import Any
 
 from ..errors import BadInput, ObverseError
 from ..files import explained, parse_json, read_json, write_json, write_text
+from .device import choose_device
 from .generator_settings import GeneratorSettings, foreign
 from .settings import Settings
 
@@ -85,7 +86,7 @@ class GeneratorRecord:
 
 def create_run(path: Path, settings: Settings) -> None:
     """A new, empty run directory; an existing run is never overwritten."""
-    _create(path, {"settings": settings.to_dict()})
+    _create(path, {"settings": settings.to_dict()}, choose_device(settings.device).type)
 
 
 def create_generator_run(path: Path, settings: GeneratorSettings, input_shape: Sequence[int]) -> None:
@@ -95,7 +96,7 @@ def create_generator_run(path: Path, settings: GeneratorSettings, input_shape: S
     _create(path, {"kind": GENERATOR, "input_shape": list(input_shape), "settings": values})
 
 
-def _create(path: Path, config: Mapping[str, Any]) -> None:
+def _create(path: Path, config: Mapping[str, Any], device: str = "cpu") -> None:
     with explained(path):
         path.mkdir(parents=True, exist_ok=True)
     with locked(path):
@@ -106,7 +107,8 @@ def _create(path: Path, config: Mapping[str, Any]) -> None:
                 got=f"{path}, which holds one",
                 do=f"resume it with: {command} --resume {path} — or choose another --out",
             )
-        write_json(path / "config.json", {"format": FORMAT, **config, "environment": describe_environment()})
+        environment = describe_environment(device)
+        write_json(path / "config.json", {"format": FORMAT, **config, "environment": environment})
 
 
 def read_run(path: Path) -> RunRecord:
@@ -226,11 +228,12 @@ def keep_metrics(path: Path, count: int) -> None:
     write_text(path / "metrics.jsonl", "".join(json.dumps(record) + "\n" for record in kept))
 
 
-def describe_environment() -> dict[str, Any]:
+def describe_environment(device: str = "cpu") -> dict[str, Any]:
     """What the numbers depend on besides the settings; nothing that names the machine or its user."""
     import torch
 
     from .. import __version__
+    from .distributed import size
 
     return {
         "obverse": __version__,
@@ -238,5 +241,6 @@ def describe_environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "threads": torch.get_num_threads(),
-        "device": "cpu",
+        "device": device,
+        "processes": size(),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-INITIAL, BATCHES, STEPS, EVALUATION, SPLIT, AUGMENT = range(6)  # the streams of a run
+INITIAL, BATCHES, STEPS, EVALUATION, SPLIT, SAMPLES, UNLABELLED = range(7)  # the streams of a run
 
 
 def derive_seed(*path: int) -> int:

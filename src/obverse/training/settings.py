@@ -21,8 +21,10 @@ from ..errors import BadInput
 from ..nets.allconv import Init
 from ..shadow.controls import Control
 from ..shadow.loss import Labels
+from .device import DEVICES, Precision, is_device_name
 
 Net = Literal["mlp", "allconv"]
+Optimizer = Literal["sgd", "adam"]
 
 
 class FromMapping:
@@ -70,6 +72,7 @@ class Settings(FromMapping):
     data: str = "digits"  # embedded, so that everything works without a download
     data_root: str | None = None
     train_size: int | None = None  # None: all training points; else so many, drawn with the seed
+    balanced: bool = False  # the same number of points of each class among those drawn
     validation: int = 0  # so many training points are held out and take the place of the test set
 
     net: Net = "mlp"
@@ -85,6 +88,8 @@ class Settings(FromMapping):
 
     epochs: int = 25
     batch: int = 100  # the paper's
+    unlabelled: int = 0  # so many of the points that train_size leaves out join each step
+    optimizer: Optimizer = "sgd"  # the paper's
     rate: float = 0.05
     momentum: float = 0.9
     augment: bool = False  # pad, crop and mirror images: right for photographs, wrong for digits
@@ -100,6 +105,10 @@ class Settings(FromMapping):
     normalize: bool = False
     control: Control | None = None
     noise: float = 0.5
+    denoise: float = 0.0
+
+    device: str = "auto"  # a GPU where there is one; what it was stands in the run's environment
+    precision: Precision = "float32"  # bf16 and fp16 halve the bits of products
 
     seed: int = 0
     evaluate_every: int = 1  # epochs
@@ -117,6 +126,9 @@ class Settings(FromMapping):
         check("dropout in [0, 1)", self.dropout, 0 <= self.dropout < 1)
         check("epochs ≥ 1", self.epochs, self.epochs >= 1)
         check("batch ≥ 1", self.batch, self.batch >= 1)
+        check("unlabelled ≥ 0", self.unlabelled, self.unlabelled >= 0)
+        optimizers = get_args(Optimizer)
+        check(f"optimizer out of {', '.join(optimizers)}", self.optimizer, self.optimizer in optimizers)
         check("rate > 0", self.rate, 0 < self.rate < float("inf"))
         check("momentum in [0, 1)", self.momentum, 0 <= self.momentum < 1)
         check("decay ≥ 0", self.decay, 0 <= self.decay < float("inf"))
@@ -125,6 +137,10 @@ class Settings(FromMapping):
         check("weight ≥ 0", self.weight, 0 <= self.weight < float("inf"))
         check("keep in (0, 1]", self.keep, 0 < self.keep <= 1)
         check("noise ≥ 0", self.noise, 0 <= self.noise < float("inf"))
+        check("denoise ≥ 0", self.denoise, 0 <= self.denoise < float("inf"))
+        check(f"device as {DEVICES}", self.device, is_device_name(self.device))
+        precisions = get_args(Precision)
+        check(f"precision out of {', '.join(precisions)}", self.precision, self.precision in precisions)
         check("seed ≥ 0", self.seed, self.seed >= 0)
         check("evaluate_every ≥ 1", self.evaluate_every, self.evaluate_every >= 1)
         every = self.checkpoint_every

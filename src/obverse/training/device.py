@@ -1,0 +1,48 @@
+"""Where a run computes, and with how many bits. Not for what it computes."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Literal
+
+import torch
+
+from ..errors import BadInput
+
+Precision = Literal["float32", "bf16", "fp16"]
+TYPES: dict[Precision, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
+DEVICES = "auto, cpu, cuda or cuda:N"
+
+
+def is_device_name(name: str) -> bool:
+    """Whether it is one of those that a run may be asked to use, there or not."""
+    return re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", name) is not None
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of this process: "auto" is the GPU where there is one, else the processor.
+
+    Of several processes on one machine each takes the GPU of its own number, unless one is named.
+    """
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name == "cpu" or (name == "auto" and count == 0):
+        return torch.device("cpu")
+    index = int(name.partition(":")[2] or os.environ.get("LOCAL_RANK", "0"))
+    if index >= count:
+        raise BadInput(
+            f"a GPU with the number {index}, as device {name!r} asks for",
+            got=f"{count} that torch can use",
+            do="use device cpu, or fewer processes, or a build of torch for your GPU",
+        )
+    return torch.device("cuda", index)
+
+
+def autocast(device: torch.device, precision: Precision) -> torch.autocast:
+    """Inside, torch computes products in half the bits and keeps sums and weights in float32."""
+    return torch.autocast(device.type, dtype=TYPES.get(precision), enabled=precision in TYPES)
+
+
+def gradient_scaler(device: torch.device, precision: Precision) -> torch.amp.GradScaler:
+    """What keeps small gradients out of the underflow of fp16; does nothing for the other types."""
+    return torch.amp.GradScaler(device.type, enabled=precision == "fp16")
