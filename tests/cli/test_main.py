@@ -16,6 +16,7 @@ from training.helpers import obverse as obverse_process
 COMMANDS = (
     "train",
     "compare",
+    "search",
     "sample",
     "shadow",
     "memorize",

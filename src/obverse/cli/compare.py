@@ -11,6 +11,7 @@ from ..errors import BadInput
 from ..training import Comparison, Interrupted, Plan, Settings, read_plan
 from ..training import compare as run_comparison
 from ..training.compare import DEFAULT, FIGURES, PLAIN, VARIANTS, VARIED
+from ..training.distributed import refuse_several
 from .options import numbers, with_settings
 from .progress import training_progress
 from .train import free_path
@@ -46,6 +47,7 @@ def compare(
 
     Example: obverse compare --data mnist --train-size 5000 --seeds 5 --out runs/mnist
     """
+    refuse_several("obverse compare")
     if resume is None:
         for name in ("seed", "control"):
             if name in values:

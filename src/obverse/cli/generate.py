@@ -15,6 +15,7 @@ import typer
 from ..errors import BadInput
 from ..files import TEMPORARY, explained, replace_atomically
 from ..training import Interrupted
+from ..training.distributed import refuse_several
 from ..training.generator_settings import HIDDEN, LATENT, RATE, GeneratorSettings
 from ..training.rundir import create_generator_run, read_generator_run
 from .options import Flags, check_seed, with_settings
@@ -88,6 +89,7 @@ def train(
     from ..report.generator_pictures import keep_stages
     from ..training.generators import fit_generator, generator_task
 
+    refuse_several("obverse generate train")
     if resume is None:
         settings = GeneratorSettings.from_mapping(values, "the flags and the settings file")
         path = out or free_path(f"{settings.model}-{Path(settings.data).stem}")

@@ -24,6 +24,7 @@ from .ladder import ladder
 from .memorize import memorize
 from .report import report
 from .sample import sample
+from .search import search
 from .shadow import shadow
 from .train import train
 
@@ -34,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (train, compare, sample, shadow, audit, memorize, ladder, diversity, report):
+for command in (train, compare, search, sample, shadow, audit, memorize, ladder, diversity, report):
     app.command()(command)
 app.add_typer(claims_app, name="claims")
 app.add_typer(generate_app, name="generate")

@@ -1,4 +1,4 @@
-"""`obverse report`: one page, from a run, comparison, audit, sweep, survey, memory, ladder or diversity."""
+"""`obverse report`: one page, from whatever another command has left in a directory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def report(
         Path,
         typer.Argument(
             metavar="RUN",
-            help="Directory of a run (of a net or a generator), comparison, audit, sweep, survey, memorized "
-            "data set, ladder or diversity test, or the JSON of such a one.",
+            help="Directory of a run (of a net or a generator), comparison, search, audit, sweep, survey, "
+            "memorized data set, ladder or diversity test, or the JSON of such a one.",
         ),
     ],
     out: Annotated[

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import BadInput, require
+from ..errors import BadInput, ObverseError, require
 from ..training import ClassifierTask, Interrupted, Settings, create_run, fit_classifier, read_run
+from ..training.distributed import by_all, by_first, joined, may_restart, speaks, started_anew
 from .options import with_settings
 from .progress import training_progress
 
@@ -18,6 +19,18 @@ LITTLE = 0.5  # an error that a net which always gives the same answer can have
 WITH_SHADOWS = ", and then its shadows say nothing"
 
 
+@contextmanager
+def said_once() -> Iterator[None]:
+    """Of several processes the first one says what is wrong; the others leave with the same exit code."""
+    try:
+        yield
+    except ObverseError as error:
+        if speaks():
+            raise
+        raise SystemExit(130 if isinstance(error, Interrupted) else 2) from None
+
+
+@said_once()
 @with_settings()
 def train(
     values: dict[str, Any],
@@ -35,37 +48,27 @@ def train(
     """Train one net, with shadows of its own making or without.
 
     Example: obverse train --data mnist --train-size 5000 --weight 1 --out runs/first
+
+    In several processes: torchrun --nproc-per-node 2 -m obverse train … — the same computation.
     """
     if tensorboard:
         require("tensorboard", "tensorboard")
-    if resume is None:
-        settings = Settings.from_mapping(values, "the flags and the settings file")
-        path = free_path(settings.data) if out is None else out
-        task = ClassifierTask(settings)  # before the directory is made: it may refuse the settings
-        create_run(path, settings)
-    else:
-        if values or out:
-            raise BadInput(
-                "--resume alone: a run keeps its settings",
-                got=", ".join(values) or "--out",
-                do="leave them out",
-            )
-        path, run = resume, read_run(resume)
-        if run.finished:
-            typer.echo(f"{path} is finished already: {describe(run.final)}")
+    with joined():
+        if resume is None:
+            path, task = _begin(values, out)
+        else:
+            if values or out:
+                raise BadInput(
+                    "--resume alone: a run keeps its settings",
+                    got=", ".join(values) or "--out",
+                    do="leave them out",
+                )
+            path, task = resume, _resume(resume)
+        if task is None:
             return
-        use_threads(run.environment.get("threads"))
-        task = ClassifierTask(run.settings)
-    try:
-        with training_progress() as follow, ExitStack() as stack:
-            display = follow(path.name or str(path))
-            if tensorboard:
-                log = stack.enter_context(_tensorboard(path))
-                display["on_record"] = both(display.get("on_record"), log)
-            records = fit_classifier(task, path, **display)
-    except Interrupted:
-        typer.echo(f"resume with: obverse train --resume {path}", err=True)
-        raise
+        records = _fit(path, task, tensorboard)
+    if not speaks():
+        return
     typer.echo(f"{path}: {describe(records[-1])}")
     if records[-1]["test_error"] > LITTLE:
         typer.echo(
@@ -76,6 +79,56 @@ def train(
         from ..report import build
 
         typer.echo(f"page: {build(path)}")
+
+
+def _begin(values: Mapping[str, Any], out: Path | None) -> tuple[Path, ClassifierTask | None]:
+    """A new run; or, where the launcher has started its processes anew, the one they began before."""
+    settings = Settings.from_mapping(values, "the flags and the settings file")
+    if out is None and may_restart():
+        raise BadInput(
+            "--out for a run that torchrun may restart: it has to be found again",
+            got="--max-restarts without it",
+            do="add --out DIR",
+        )
+    path = by_first(lambda: free_path(settings.data) if out is None else out)
+    if started_anew() and by_first(lambda: _began(path, settings)):
+        return path, _resume(path)
+    # Before the directory is made: it may refuse the settings.
+    task = by_all(lambda: ClassifierTask(settings))
+    by_first(lambda: create_run(path, settings))
+    return path, task
+
+
+def _began(path: Path, settings: Settings) -> bool:
+    """Whether the run with these settings is there; one with others is left to `create_run` to refuse."""
+    return (path / "config.json").exists() and read_run(path).settings == settings
+
+
+def _resume(path: Path) -> ClassifierTask | None:
+    """The task of a run that was cut off; None if it is finished."""
+    run = by_first(lambda: read_run(path))
+    if by_first(lambda: run.finished):
+        if speaks():
+            typer.echo(f"{path} is finished already: {describe(run.final)}")
+        return None
+    use_threads(run.environment.get("threads"))
+    return by_all(lambda: ClassifierTask(run.settings))
+
+
+def _fit(path: Path, task: ClassifierTask, tensorboard: bool) -> list[dict[str, Any]]:
+    """Train, with a display in the first process."""
+    if not speaks():
+        return fit_classifier(task, path)
+    try:
+        with training_progress() as follow, ExitStack() as stack:
+            display = follow(path.name or str(path))
+            if tensorboard:
+                log = stack.enter_context(_tensorboard(path))
+                display["on_record"] = both(display.get("on_record"), log)
+            return fit_classifier(task, path, **display)
+    except Interrupted:
+        typer.echo(f"resume with: obverse train --resume {path}", err=True)
+        raise
 
 
 def hint(records: Sequence[Mapping[str, Any]]) -> str:

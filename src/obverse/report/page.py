@@ -1,5 +1,5 @@
-"""One self-contained HTML page from a run (of a classifier or a generator), a comparison, an audit, claims,
-shadows, a memory, a ladder or a diversity test.
+"""One self-contained HTML page from a run (of a classifier or a generator), a comparison, a search, an audit,
+claims, shadows, a memory, a ladder or a diversity test.
 
 Not for computing results.
 
@@ -26,6 +26,8 @@ from ..randomlike.reading import read_audit
 from ..shadow.surveyed import NAME as SURVEY
 from ..training.compare import Row
 from ..training.rundir import holds_generator
+from ..training.search_plan import NAME as SEARCH
+from ..training.search_results import NAME as TRIALS
 from ..training.settings import foreign
 from . import palette, words
 from .audit_page import render_audit
@@ -40,6 +42,8 @@ from .ladder_page import ladder_page
 from .memorize_page import PAGE, recall_page
 from .png_files import data_uri
 from .results import Results, is_results, read_results
+from .search_page import PAGE as SEARCH_PAGE
+from .search_page import search_page
 from .shadow_page import page_of
 from .template import environment, plain, spell
 
@@ -63,9 +67,9 @@ class Gallery:
 
 
 def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -> Path:
-    """Write the page of a run or comparison directory, `report.html` in it, of an audit, `audit.html`, of
-    a sweep of claims, `claims.html`, of a survey of shadows, `shadow.html`, of a memorized data set,
-    `memorize.html`, of a ladder, `ladder.html`, or of a diversity test, `diversity.html`.
+    """Write the page of a run or comparison directory, `report.html` in it, of a search, `search.html`, of
+    an audit, `audit.html`, of a sweep of claims, `claims.html`, of a survey of shadows, `shadow.html`, of a
+    memorized data set, `memorize.html`, of a ladder, `ladder.html`, or of a diversity test, `diversity.html`.
 
     An audit is its audit.json, or a directory that holds one and no run; an against.json beside it is the
     audit that it is compared with. A sweep is its claims.json, or a directory that holds one and neither; a
@@ -79,6 +83,10 @@ def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -
     if holds_generator(path):
         target = _target(out, path / GENERATOR_PAGE)
         write_text(target, generator_page(path, data))
+        return target
+    if path.name == TRIALS or (path / SEARCH).is_file():
+        target = _target(out, (path if path.is_dir() else path.parent) / SEARCH_PAGE)
+        write_text(target, search_page(path))
         return target
     if _is_diversity(path):
         target = _target(out, (path if path.is_dir() else path.parent) / DIVERSITY_PAGE)

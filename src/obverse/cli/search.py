@@ -1,0 +1,206 @@
+"""`obverse search`: the learning rate and the weight of the shadows, chosen on held-out points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from ..errors import BadInput, require
+from ..training.distributed import refuse_several
+from ..training.fit import Interrupted
+from ..training.search_plan import HELD_OUT, RATES, WEIGHTS, Pruner, Sampler
+from ..training.settings import Settings
+from .options import with_settings
+from .train import free_path
+
+
+@with_settings(without=("rate", "weight", "validation"))
+def search(
+    values: dict[str, Any],
+    rates: Annotated[
+        str | None,
+        typer.Option(metavar="R,R,…", help="Learning rates \\[the paper's 4^a/1000, a from -2 to 2]."),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            metavar="W,W,…",
+            help="Weights of the shadows' loss; 0 is plain training \\[the paper's 2^b, b from -3 to 3].",
+        ),
+    ] = None,
+    sampler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHICH",
+            help="`grid`, every rate with every weight, or `tpe`, which chooses between the ends \\[grid].",
+        ),
+    ] = None,
+    pruner: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHICH", help="`median` stops trials that are behind most others, or `none` \\[none]."
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(metavar="N", help="How many trials \\[as many as the grid has].")
+    ] = None,
+    validation: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Hold out so many training points \\[10000, at most a fifth]."),
+    ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            show_default=False,
+            help="Worker processes \\[1]. A new search with several gives each one thread; with --resume "
+            "each has as many threads as the search began with.",
+        ),
+    ] = 1,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Database for the study, which several machines can use: the same command with the same URL "
+            "joins the search \\[study.db in the directory].",
+        ),
+    ] = None,
+    retrain: Annotated[
+        bool,
+        typer.Option(
+            "--retrain/--no-retrain",
+            show_default=False,
+            help="Train the best on all points at the end, and test it \\[yes].",
+        ),
+    ] = True,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Directory for the trials \\[runs/search-DATA-N].")
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Go on with a search that was cut off, or help one that runs."),
+    ] = None,
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over", help="Take up trials that another directory began and nobody runs any more."
+        ),
+    ] = False,
+    report: Annotated[bool, typer.Option(help="Write the page at the end.")] = True,
+) -> None:
+    """Search for the learning rate and the weight of the shadows, then train the best on everything.
+
+    The paper's protocol: both are chosen on held-out points. Needs the extra `search`.
+
+    Example: obverse search --data mnist --hidden 1000,1000 --epochs 10 --jobs 2 --out runs/tuned
+    """
+    refuse_several("obverse search")
+    require("optuna", "search")
+    from ..training.search import read_plan
+    from ..training.search import search as run_search
+    from .search_progress import search_progress
+    from .search_table import print_search
+
+    given = {
+        "--rates": rates,
+        "--weights": weights,
+        "--sampler": sampler,
+        "--pruner": pruner,
+        "--trials": trials,
+        "--validation": validation,
+        "--out": out,
+    }
+    if resume is None:
+        path, plan = _plan(values, given, jobs, storage)
+    else:
+        found = [*values, *(flag for flag, value in given.items() if value is not None)]
+        if found:
+            raise BadInput(
+                "--resume with --jobs, --storage, --take-over, --retrain and --report alone: a search keeps "
+                "its settings",
+                got=", ".join(found),
+                do="leave them out",
+            )
+        path, plan = resume, read_plan(resume)
+    waited = False
+
+    def notice(event: Any) -> None:
+        nonlocal waited
+        if event["kind"] == "wait" and event["elsewhere"] and not waited:
+            waited = True
+            typer.echo(
+                f"waiting for trial {', '.join(map(str, event['elsewhere']))}, which another directory runs; "
+                f"if nobody runs it any more: obverse search --resume {path} --take-over",
+                err=True,
+            )
+
+    try:
+        with search_progress(plan.trials) as follow:
+
+            def on_event(worker: int, event: Any) -> None:
+                notice(event)
+                if follow:
+                    follow(worker, event)
+
+            result = run_search(
+                plan,
+                path,
+                storage=storage,
+                jobs=jobs,
+                retrain=retrain,
+                take_over=take_over,
+                on_event=on_event,
+            )
+    except Interrupted:
+        more = " --storage URL" if storage else ""
+        typer.echo(f"resume with: obverse search --resume {path}{more}", err=True)
+        raise
+    print_search(result)
+    typer.echo(f"search: {path}")
+    if report:
+        from ..report import build
+
+        typer.echo(f"page: {build(path)}")
+
+
+def _plan(values: dict[str, Any], given: dict[str, Any], jobs: int, storage: str | None) -> tuple[Path, Any]:
+    """Where to, and what for."""
+    from ..training.search import make_plan
+
+    for name in ("rate", "weight"):
+        if name in values:
+            raise BadInput(
+                f"no {name} in the settings file of a search", got=values[name], do=f"use --{name}s"
+            )
+    if given["--validation"] is not None:
+        values = values | {"validation": given["--validation"]}
+    base = Settings.from_mapping(values, "the flags and the settings file")
+    plan = make_plan(
+        base,
+        rates=_floats(given["--rates"], "--rates", RATES),
+        weights=_floats(given["--weights"], "--weights", WEIGHTS),
+        sampler=cast(Sampler, given["--sampler"] or "grid"),
+        pruner=cast(Pruner, given["--pruner"] or "none"),
+        trials=given["--trials"],
+        threads=1 if jobs > 1 else None,
+        shared=storage is not None,
+    )
+    if "validation" not in values and plan.base.validation < HELD_OUT:
+        typer.echo(
+            f"note: {plan.base.validation:,} points are held out, a fifth, for want of {HELD_OUT:,}", err=True
+        )
+    return given["--out"] or free_path(f"search-{Path(base.data).stem}"), plan
+
+
+def _floats(text: str | None, flag: str, usual: tuple[float, ...]) -> tuple[float, ...]:
+    if text is None:
+        return usual
+    try:
+        found = tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        found = ()
+    if not found:
+        raise BadInput(f"{flag} as numbers, e.g. 0.01,0.05", got=repr(text), do="correct it")
+    return found
