@@ -1,0 +1,303 @@
+"""Put the tables of few_labels and label_noise into their two pages of the docs, and draw both figures.
+
+    python experiments/make_few_labels_page.py
+    python experiments/make_few_labels_page.py --quick      (what --quick runs left, into their own folder)
+
+A method is shown where all its seeds are there. Nothing is computed from anything but the result files.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import few_labels as few
+import label_noise as noise
+from drawing import new_figure, save, tidy
+from few_label_methods import METHODS
+from make_results import DOCS, differences, gaps, holm, percent, put_between_marks, table
+
+from obverse.files import write_text
+from obverse.training.compare import mean_and_se, paired_p_value
+
+TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "digits": "Digits, 8×8"}
+# Colours of Okabe and Ito, which colour-blind readers can tell apart; a marker each for print.
+STYLES = {
+    "plain": ("#000000", "o"),
+    "dropout": ("#E69F00", "s"),
+    "denoising pretraining": ("#56B4E9", "D"),
+    "noise": ("#009E73", "^"),
+    "SHADOW": ("#D55E00", "v"),
+    "SHADOW consistency": ("#CC79A7", "P"),
+    "SHADOW + dropout": ("#0072B2", "X"),
+    "label smoothing": ("#8A8A8A", "*"),
+}
+# What the parts of a shadow add: each pair differs in one thing.
+QUESTIONS = (
+    ("SHADOW", "noise"),
+    ("SHADOW", "shuffled shadows"),
+    ("SHADOW consistency", "SHADOW"),
+    ("SHADOW consistency", "noise consistency"),
+    ("SHADOW consistency", "shuffled consistency"),
+    ("noise + SHADOW", "noise"),
+    ("SHADOW + dropout", "dropout"),
+)
+Errors = dict[str, list[float]]  # by method, one a seed
+Chosen = dict[str, few.Setting]
+
+
+def few_results(plan: few.Plan, folder: Path) -> dict[few.Cell, tuple[Errors, Chosen]]:
+    """Test errors and chosen settings of each cell, methods with all seeds only."""
+    tuning, final = few.read(folder / "tuning.jsonl"), few.read(folder / "final.jsonl")
+    found: dict[few.Cell, tuple[Errors, Chosen]] = {}
+    for cell in plan.cells:
+        errors, chosen = {}, {}
+        for method in cell.methods:
+            if all(few.key_of(trial) in tuning for trial in few.tuning_trials(plan, cell, method)):
+                setting = few.choose(plan, cell, method, tuning)
+                keys = [few.key_of(trial) for trial in few.final_trials(plan, cell, method, setting)]
+                if all(key in final for key in keys):
+                    errors[method], chosen[method] = [final[key]["error"] for key in keys], setting
+        if "plain" in errors:
+            found[cell] = (errors, chosen)
+    return found
+
+
+def against_plain(errors: Errors) -> list[tuple[str, str]]:
+    return [(method, "plain") for method in errors if method != "plain"]
+
+
+def questions(errors: Errors) -> list[tuple[str, str]]:
+    return [pair for pair in QUESTIONS if pair[0] in errors and pair[1] in errors]
+
+
+def few_page(plan: few.Plan, found: dict[few.Cell, tuple[Errors, Chosen]], figure: str) -> str:
+    parts = [
+        f"![Error against the number of labels, and its difference from plain training]({figure})",
+        "Top: test error; bottom: paired difference from plain training; bars: ± one standard error.",
+        "## In short",
+        "In how many of the cells below (a data set with a number of labels) the first is better or worse "
+        "than the second: paired t tests over the seeds, p < 0.05 after Holm's adjustment within the cell.",
+        summary(found),
+    ]
+    for data in dict.fromkeys(cell.data for cell in found):
+        parts += [f"## {TITLES[data]}", *data_part(plan, {c: r for c, r in found.items() if c.data == data})]
+    missing = [
+        f"{TITLES[cell.data]} with {cell.labels:,} labels: {', '.join(gone) if cell in found else 'all'}"
+        for cell in plan.cells
+        if (gone := [m for m in cell.methods if m not in found.get(cell, ({}, {}))[0]])
+    ]
+    if missing:
+        parts.append("Planned and not complete: " + "; ".join(missing) + ".")
+    return "\n\n".join(parts) + "\n"
+
+
+def summary(found: dict[few.Cell, tuple[Errors, Chosen]]) -> str:
+    """How often each comparison came out which way, over all cells."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    sizes: dict[tuple[str, str], list[float]] = {}
+    for errors, _ in found.values():
+        for pairs in (against_plain(errors), questions(errors)):
+            gap = [differences(errors[name], errors[other]) for name, other in pairs]
+            adjusted = holm([paired_p_value(each) or 1.0 for each in gap])
+            for pair, each, p in zip(pairs, gap, adjusted, strict=True):
+                mean = mean_and_se(each)[0]
+                counts.setdefault(pair, [0, 0, 0])[2 if p >= 0.05 else int(mean > 0)] += 1
+                sizes.setdefault(pair, []).append(mean)
+    order = [(method, "plain") for method in METHODS] + list(QUESTIONS)
+    rows = [
+        [*pair, *map(str, counts[pair]), f"{min(sizes[pair]):+.2f} to {max(sizes[pair]):+.2f}"]
+        for pair in order
+        if pair in counts
+    ]
+    return table(["method", "against", "better", "worse", "cannot tell", "mean differences, points"], rows)
+
+
+def data_part(plan: few.Plan, found: dict[few.Cell, tuple[Errors, Chosen]]) -> list[str]:
+    """What was run on one data set, its errors, the settings chosen, and the tests cell by cell."""
+    cells = list(found)
+    methods = [m for m in METHODS if any(m in errors for errors, _ in found.values())]
+    steps = ", ".join(f"{cell.steps} with {cell.labels:,}" for cell in cells)
+    head = ["method", *(f"{cell.labels:,} labels" for cell in cells)]
+    errors = [[m, *(percent(found[c][0][m]) if m in found[c][0] else "–" for c in cells)] for m in methods]
+    settings = [
+        [m, METHODS[m].knob or "–", *(spell(found[c][1].get(m), m, c.data) for c in cells)] for m in methods
+    ]
+    left = [m for m in METHODS if m not in methods]
+    out = f" Not run on it: {', '.join(left)}." if left else ""
+    parts = [
+        f"Steps: {steps} labels.{out} Test error in %, mean ± standard error of {len(plan.seeds)} seeds:",
+        table(head, errors),
+        "Chosen: the learning rate, then the method's own knob. A star: the rate is the smallest or the "
+        "largest of those tried.",
+        table(["method", "knob", *head[1:]], settings),
+    ]
+    for cell in cells:
+        own = found[cell][0]
+        parts += [f"### {TITLES[cell.data]}, {cell.labels:,} labels", gaps(against_plain(own), own)]
+        if pairs := questions(own):
+            parts += ["What each part adds:", gaps(pairs, own)]
+    return parts
+
+
+def spell(setting: few.Setting | None, method: str, data: str) -> str:
+    if setting is None:
+        return "–"
+    rate, strength = setting
+    rates = [rate for rate, _ in few.grid(method, data)]
+    edge = "\\*" if rate in (min(rates), max(rates)) else ""
+    return f"{rate:g}{edge}" + ("" if strength is None else f", {strength:g}")
+
+
+def draw_few(plan: few.Plan, found: dict[few.Cell, tuple[Errors, Chosen]], place: Path) -> None:
+    names = list(dict.fromkeys(cell.data for cell in found))
+    figure = new_figure(3.6 * len(names), 6.0)
+    axes = figure.subplots(2, len(names), squeeze=False)
+    for column, data in enumerate(names):
+        cells = [cell for cell in found if cell.data == data]
+        top, bottom = axes[0][column], axes[1][column]
+        for number, (method, (color, marker)) in enumerate(STYLES.items()):
+            mine = [cell for cell in cells if method in found[cell][0]]
+            labels = [cell.labels for cell in mine]
+            each = [found[cell][0] for cell in mine]
+            style = {"color": color, "marker": marker, "markersize": 5, "linewidth": 1.3, "label": method}
+            curve(top, labels, [[100 * e for e in errors[method]] for errors in each], style)
+            if method != "plain":
+                moved = [label * 1.04 ** (number - len(STYLES) / 2) for label in labels]  # bars side by side
+                curve(bottom, moved, [differences(errors[method], errors["plain"]) for errors in each], style)
+        bottom.axhline(0, color="#000000", linewidth=1)
+        for axis in (top, bottom):
+            axis.set_xscale("log")
+            axis.set_xticks(ticks := [cell.labels for cell in cells], [f"{tick:,}" for tick in ticks])
+            axis.minorticks_off()
+            axis.grid(alpha=0.3)
+        tidy(top, TITLES[data], "labels", "test error, %" if column == 0 else "")
+        tidy(bottom, "", "labels", "minus plain training, points" if column == 0 else "")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, 2 * len(names)), frameon=False)
+    save(figure, place)
+
+
+def curve(axis: Any, x: Sequence[float], values: Sequence[Sequence[float]], style: dict[str, Any]) -> None:
+    points = [mean_and_se(each) for each in values]
+    axis.errorbar(x, [mean for mean, _ in points], yerr=[se or 0.0 for _, se in points], capsize=2, **style)
+
+
+NoiseErrors = dict[str, list[dict[str, Any]]]  # by method, the records of the seeds
+
+
+def noise_results(plan: noise.Plan, folder: Path) -> dict[str, tuple[NoiseErrors, Chosen]]:
+    """Final records and chosen settings by kind of mistakes; methods with all seeds only."""
+    tuning = few.read(folder / "tuning.jsonl", noise.NoisyTrial)
+    final = few.read(folder / "final.jsonl", noise.NoisyTrial)
+    found: dict[str, tuple[NoiseErrors, Chosen]] = {}
+    for mistakes in plan.mistakes:
+        records, chosen = {}, {}
+        for method in noise.METHODS:
+            if all(few.key_of(t) in tuning for t in noise.tuning_trials(plan, mistakes, method)):
+                setting = noise.choose(plan, mistakes, method, tuning)
+                keys = [few.key_of(t) for t in noise.final_trials(plan, mistakes, method, setting)]
+                if all(key in final for key in keys):
+                    records[method], chosen[method] = [final[key] for key in keys], setting
+        if "plain" in records:
+            found[mistakes] = (records, chosen)
+    return found
+
+
+def noise_page(plans: dict[noise.Plan, dict[str, tuple[NoiseErrors, Chosen]]], figure: str) -> str:
+    parts = [
+        f"![Test error along training with wrong labels]({figure})",
+        "Test error after each epoch, mean over seeds, band ± one standard error.",
+    ]
+    for plan, found in plans.items():
+        for mistakes, (records, chosen) in found.items():
+            parts += [f"## {TITLES[plan.data]}, {mistakes}", *noise_part(plan, records, chosen)]
+    if not any(plan.data == "cifar10" and found for plan, found in plans.items()):
+        parts += ["## CIFAR-10 with human labels", noise.NOT_RUN]
+    return "\n\n".join(parts) + "\n"
+
+
+def noise_part(plan: noise.Plan, records: NoiseErrors, chosen: Chosen) -> list[str]:
+    end = {m: [r["error"] for r in rs] for m, rs in records.items()}
+    best = {m: [r["test_error"][noise.best_epoch(r)] for r in rs] for m, rs in records.items()}
+    rows = [
+        [
+            method,
+            spell(chosen[method], method, plan.data),
+            percent(end[method]),
+            percent(best[method]),
+            f"{mean_and_se([noise.best_epoch(r) + 1 for r in rs])[0]:.1f}",
+            percent([r["memorized"] for r in rs]),
+            percent([r["seen_through"] for r in rs]),
+        ]
+        for method, rs in records.items()
+    ]
+    head = [
+        "method",
+        "rate, knob",
+        "at the end",
+        "at the best epoch",
+        "that epoch",
+        "memorized",
+        "seen through",
+    ]
+    pairs = [*against_plain(end), *questions(end)]
+    return [
+        table(head, rows),
+        "Test error at the end, paired over seeds:",
+        gaps(pairs, end),
+        "Test error at the best epoch:",
+        gaps(pairs, best),
+    ]
+
+
+def draw_noise(plans: dict[noise.Plan, dict[str, tuple[NoiseErrors, Chosen]]], place: Path) -> None:
+    panels = [(plan, name, records) for plan, found in plans.items() for name, (records, _) in found.items()]
+    figure = new_figure(4.4 * len(panels), 3.8)
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, (plan, name, records) in zip(axes, panels, strict=True):
+        epochs = range(1, plan.epochs + 1)
+        for method, runs in records.items():
+            color, marker = STYLES[method]
+            points = [mean_and_se([100 * run["test_error"][epoch - 1] for run in runs]) for epoch in epochs]
+            low, high = ([mean + sign * (se or 0.0) for mean, se in points] for sign in (-1, 1))
+            axis.plot(epochs, [mean for mean, _ in points], color=color, marker=marker, ms=4, label=method)
+            axis.fill_between(epochs, low, high, color=color, alpha=0.15, linewidth=0)
+        axis.set_yscale("log")  # the end matters, and the first epochs are far above it
+        low, high = axis.get_ylim()
+        axis.set_yticks(ticks := [t for t in (6, 8, 10, 12, 15, 20, 30, 50, 80) if low <= t <= high], ticks)
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
+        tidy(axis, f"{TITLES[plan.data]}, {name}", "epoch", "test error, %")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    save(figure, place)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="from and into the folder of the --quick runs")
+    quick = parser.parse_args().quick
+    pages = few.QUICK_FOLDER.parent if quick else DOCS
+    pages.mkdir(parents=True, exist_ok=True)
+    if quick:  # the words around the tables are about the full runs
+        for name in ("few-labels", "label-noise"):
+            empty = f"# {name}, quick run\n\n<!-- results -->\n<!-- end of results -->\n"
+            write_text(pages / f"{name}.md", empty)
+    plan = few.QUICK if quick else few.FULL
+    if found := few_results(plan, few.QUICK_FOLDER if quick else few.FOLDER):
+        draw_few(plan, found, pages / "figures" / "few-labels.svg")
+        put_between_marks(pages / "few-labels.md", few_page(plan, found, "figures/few-labels.svg"))
+    folder = noise.QUICK_FOLDER if quick else noise.FOLDER
+    plans = {
+        each: noise_results(each, folder) for each in ((noise.QUICK,) if quick else (noise.FULL, noise.CIFAR))
+    }
+    if any(plans.values()):
+        draw_noise(plans, pages / "figures" / "label-noise.svg")
+        put_between_marks(pages / "label-noise.md", noise_page(plans, "figures/label-noise.svg"))
+
+
+if __name__ == "__main__":
+    main()
