@@ -11,13 +11,14 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 WATCHER := .venv-weightwatcher
 WATCHER_PIP := $(WATCHER)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-all lint docs claims coverage bench bench-memorize bench-weightwatcher clean
+.PHONY: help demo test test-all lint docs experiments-quick claims coverage bench bench-memorize bench-weightwatcher clean
 
 help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
 	@echo "make test      lint, types, tests"
 	@echo "make test-all  the slow tests too"
 	@echo "make docs      rebuild the tables and figures of the docs from experiments/results"
+	@echo "make experiments-quick  every training experiment in small, in minutes; figures in runs/quick and docs"
 	@echo "make claims    run every claim in full (20 minutes), publish verdicts and page in experiments/results"
 	@echo "make coverage  shadows of public architectures; results in experiments/results/coverage"
 	@echo "make bench     speed as ratios; results in benchmarks/results"
@@ -90,6 +91,13 @@ docs: $(VENV)/installed
 	$(BIN)/python experiments/make_identity_page.py
 	$(BIN)/python experiments/make_ladder_page.py
 	$(BIN)/python experiments/make_generators_page.py
+	$(BIN)/python experiments/make_paper_page.py
+	$(BIN)/python experiments/make_few_labels_page.py
+	$(BIN)/python experiments/make_unlabelled_page.py
+
+experiments-quick: $(VENV)/installed
+	$(BIN)/python experiments/quick.py
+	$(MAKE) docs
 
 claims: $(VENV)/installed
 	$(BIN)/obverse claims run 'alm.*' --out runs/claims

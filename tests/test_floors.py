@@ -15,6 +15,7 @@ FLOORS = {
     "errors": -1,
     "files": -1,
     "records": -1,
+    "streams": -1,
     "tensors": -1,
     "nets": 0,
     "data": 0,
