@@ -13,3 +13,9 @@ settings.load_profile("obverse")
 def one_thread() -> None:
     """Tiny tensors gain nothing from threads, and bits are compared with processes that have one."""
     torch.set_num_threads(1)  # and again for the next test: `train --resume` sets the run's own number
+
+
+@pytest.fixture(autouse=True)
+def same_draws() -> None:
+    """Nets without a generator draw their first weights from torch's own: the same in every run, in any order."""
+    torch.manual_seed(0)
