@@ -17,5 +17,5 @@ def one_thread() -> None:
 
 @pytest.fixture(autouse=True)
 def same_draws() -> None:
-    """Nets without a generator draw their first weights from torch's own: the same in every run, in any order."""
+    """Nets draw their first weights from torch's own generator: the same ones in every run, in any order."""
     torch.manual_seed(0)

@@ -165,6 +165,8 @@ def test_two_tight_clusters(n, d, size):
     net = memorize(x, y)
     assert_memorized(net, x, y)
     assert net.width == choose_width(n, 10)  # no narrower net had to be tried
+    # In another order of sums too a point comes near its target: no label is a matter of rounding.
+    assert leads_of(net, x, y).min() > 0.9 * net.facts.ideal_margin
 
 
 @pytest.mark.parametrize("large", [1e20, 1e60, 1e150])

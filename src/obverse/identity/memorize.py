@@ -33,8 +33,8 @@ from .construct import (
 from .points import checked, distinct, first_equal
 
 ROWS = 1000  # points at a time: their k numbers stay in the cache
-COMFORTABLE = 1e-7  # of gap and reach: it leaves moves nine digits, and a better one is not looked for
-FINEST = 16 * float_info.epsilon  # times k: a smaller gap may be a matter of the order of a sum
+COMFORTABLE = 1e-10  # of room: it leaves targets five digits, and a better one is not looked for
+FINEST = 16 * float_info.epsilon  # times k: with less room the label may be a matter of the order of a sum
 MERGED = 1e-14  # points of one label that are closer than this, relative, are moved together
 OFFSETS = (1.1, 2.1, 4.1, 8.1, 16.1)  # in units of the median length of z, tried in turn
 LONGEST = 1e150  # of z: its square is finite
@@ -120,7 +120,7 @@ def memorize(
         tried: list[_Ordered] = []
         for projection, placed in _placements(own_x, own_y, k, generator, on_progress):
             tried.append(placed)
-            if placed.gap < FINEST * k or placed.reach < float_info.epsilon:
+            if placed.room < FINEST * k:
                 continue
             net = _assemble(projection, placed, own_y, r, generator)
             facts = _verified(net, x, y, len(first), on_progress)
@@ -128,7 +128,7 @@ def memorize(
             if facts.errors == 0:
                 return net
         if k == 1 or width is not None:
-            best = max(tried, key=lambda one: one.quality)
+            best = max(tried, key=lambda one: one.room)
             if best.reach < best.gap:
                 factor = f"{1 / best.reach:.0e}" if best.reach > 1e-300 else "1e300 or more"
                 raise NotMemorized(
@@ -171,10 +171,9 @@ class _Ordered:
     reach: float  # the shortest length of all over the longest: a move is rounded to eps of the longest
     gap: float
     closest: tuple[int, int]
-
-    @property
-    def quality(self) -> float:
-        return min(self.gap, self.reach)
+    # Least gap times shortest length ÷ own length. A unit's answer is rounded to eps ÷ gap, and so is the
+    # move by the point's own length that it makes; what is left must be small beside the shortest.
+    room: float
 
 
 @dataclass(frozen=True)
@@ -198,15 +197,15 @@ def _placements(
         best: tuple[_Projection, _Ordered] | None = None
         for projection, z in _projections(x, width, scaling, generator):
             placed = _ordered(z, y, on_progress)
-            if best is None or placed.quality > best[1].quality:
+            if best is None or placed.room > best[1].room:
                 best = projection, placed
-            if placed.quality >= COMFORTABLE:
+            if placed.room >= COMFORTABLE:
                 break
         assert best is not None
         found.append(best)
-        if best[1].quality >= COMFORTABLE:
+        if best[1].room >= COMFORTABLE:
             break
-    yield from sorted(found, key=lambda one: -one[1].quality)
+    yield from sorted(found, key=lambda one: -one[1].room)
 
 
 def _projections(
@@ -241,7 +240,7 @@ def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Ordered:
     if not shortest > float_info.epsilon * longest or longest > LONGEST:  # squares may overflow
         reach = shortest / longest if 0 < longest < inf else 0.0
         ends = int(order[0]), int(order[-1])
-        return _Ordered(z, order, norms, shortest / 2, reach, 1.0, ends)
+        return _Ordered(z, order, norms, shortest / 2, reach, 1.0, ends, reach)
     later, index = closest_later(z, on_progress and (lambda done: on_progress("thresholds", done, total)))
     squares = z.square().sum(1)
     radius = shortest / 2
@@ -261,6 +260,7 @@ def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Ordered:
         reach=shortest / longest,
         gap=float(gaps[hardest]),
         closest=closest,
+        room=float((gaps * shortest / squares.sqrt()).min()),
     )
 
 

@@ -6,6 +6,7 @@ Not for what descent finds: see landscape.
 from __future__ import annotations
 
 from math import acosh, cos, exp, expm1, log, pi, sin, sqrt
+from sys import float_info
 
 import torch
 from torch import Tensor
@@ -19,9 +20,7 @@ from ..results import Setting
 from ..rules import Equal, HoldsIn
 from .landscape import PAPER
 
-WRONG = (
-    1e-6  # relative error of a product that is another matrix. Rounding: 1e-13, for roots up to l·eps·shear²
-)
+WRONG = 1e-6  # relative error of a product that is another matrix; rounding makes 1e-13
 ROUNDING = 1e-12  # of a norm that reaches its bound, relative
 
 
@@ -96,10 +95,10 @@ def target(setting: Setting, generator: torch.Generator) -> Tensor:
     return (axes * (signs * logs.exp())) @ axes.T
 
 
-def _largest(factors: list[Tensor], matrix: Tensor) -> float:
+def _largest(factors: list[Tensor], matrix: Tensor, wrong: float = WRONG) -> float:
     """max‖A_i‖, if the product is R."""
     error = torch.linalg.matrix_norm(product(factors) - matrix, 2) / torch.linalg.matrix_norm(matrix, 2)
-    if not error < WRONG:
+    if not error < wrong:
         raise ObverseError(f"expected factors of R; got a product that is off by {float(error):.2g} of it")
     return float(torch.linalg.matrix_norm(torch.stack(factors), 2).max())
 
@@ -357,7 +356,8 @@ def measure_sheared(setting: Setting, generator: torch.Generator) -> list[float]
         matrix = sheared(setting, axes)
         if setting["factors"] == "R^(1/l)":
             step = sheared(setting, axes, layers) - torch.eye(setting["d"], dtype=torch.float64)
-            found.append(_largest([step] * layers, matrix))
+            rounding = layers * float_info.epsilon * setting["shear"] ** 2  # l products of S T^{1/l} S⁻¹
+            found.append(_largest([step] * layers, matrix, max(WRONG, 10 * rounding)))
         else:
             found.append(_largest(factorize(matrix, layers), matrix))
     return found
