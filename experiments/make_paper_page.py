@@ -220,15 +220,16 @@ def told(curves: Curves, arm: str, other: str, step: int) -> str:
     )
 
 
-def both(mnist: Curves, cifar: Curves, arm: str, other: str) -> str:
-    """The same comparison on both data sets, at the end."""
-    parts = [("MNIST", mnist), ("CIFAR-10", cifar)]
+def everywhere(mnist: Curves, full: Curves, cifar: Curves, arm: str, other: str) -> str:
+    """The same comparison on both data sets and at both widths of MNIST, at the end."""
+    parts = [("MNIST", mnist), ("MNIST, width 5000", full), ("CIFAR-10", cifar)]
     return " ".join(f"{name}: {told(curves, arm, other, last_step(curves))}" for name, curves in parts)
 
 
 def summary(folder: Path, mnist: Curves, cifar: Curves, variants: Curves, full: Curves) -> str:
     """What the paper shows beside what is seen here."""
     m, c, v, w = map(last_step, (mnist, cifar, variants, full))
+    wide_four = only(full, paper.FOUR)
     apart = (
         f"MNIST: {tracking(only(mnist, paper.FOUR), m)}. CIFAR-10: {tracking(only(cifar, paper.FOUR), c)}."
     )
@@ -238,9 +239,9 @@ def summary(folder: Path, mnist: Curves, cifar: Curves, variants: Curves, full: 
     rows = [
         [
             "Figure 5: without dropout the error drops much faster with SHADOW, and an advantage stays",
-            both(mnist, cifar, paper.SHADOW, paper.BACKPROP),
+            everywhere(mnist, wide_four, cifar, paper.SHADOW, paper.BACKPROP),
         ],
-        ["Figure 3: with dropout too", both(mnist, cifar, paper.BOTH, paper.DROPOUT)],
+        ["Figure 3: with dropout too", everywhere(mnist, wide_four, cifar, paper.BOTH, paper.DROPOUT)],
         ["the error on shadows tracks the real one", f"Error on shadows minus real error, points. {apart}"],
         [
             "Figure 6: from h̃3 similar to or better than from h̃2",
@@ -320,7 +321,9 @@ CIFAR-10 as in the paper, 3072-500-500-10, {epochs("cifar10-500", step)}. The va
 
 
 def full_width(folder: Path, full: Curves) -> str:
-    step = last_step(full)
+    four = only(full, (*paper.FOUR, paper.CONTROL))
+    full = only(full, (paper.BACKPROP, paper.SHADOW, paper.CONTROL, paper.UNSCALED, paper.SLOWER))
+    step, end = last_step(full), last_step(four)
     pairs = [
         (paper.SHADOW, paper.BACKPROP),
         (paper.SHADOW, paper.CONTROL),
@@ -329,7 +332,22 @@ def full_width(folder: Path, full: Curves) -> str:
         (paper.UNSCALED, paper.SHADOW),
         (paper.SLOWER, paper.BACKPROP),
     ]
-    return f"""## The paper's width, with and without a scale
+    at_end = [
+        (paper.SHADOW, paper.BACKPROP),
+        (paper.SHADOW, paper.CONTROL),
+        (paper.DROPOUT, paper.BACKPROP),
+        (paper.BOTH, paper.DROPOUT),
+    ]
+    return f"""## The paper's width
+
+MNIST, 784-5000-5000-10, {epochs("mnist-5000", end)}; the runs of [results.md](results.md), which has their
+curves and their tuning.
+
+{final_table(four, wide_settings(folder), end)}
+
+{paired(at(four, end, field("test_error")), at_end)}
+
+## With and without a scale
 
 The paper's x' = r(W₁ r(W₂ h̃₂)) has no scale; the {paper.SHADOW} of these pages gives it the norm of x. At
 He's start the theory's scale 2/(n s²) is 1, so that no scale is the right one; then training makes W larger.
@@ -457,8 +475,8 @@ CIFAR-10, width 500:
 
 ## Not run
 
-CIFAR-10 at width 5000 (`--part cifar10-5000`) and dropout at that width would have taken more time than there
-was; so would longer runs, which the paper's last iterations need. CIFAR-100
+CIFAR-10 at width 5000 (`--part cifar10-5000`) would have taken more time than there was; so would longer
+runs, which the paper's last iterations need. CIFAR-100
 (`--part cifar100-500`, or `obverse compare --data cifar100`) goes through the same commands, but its files
 could not be had; its reader is tested on small files of the official format.
 """

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import mnist_5000_labels as few
 import mnist_width_5000 as wide
@@ -194,20 +195,23 @@ def full_width() -> str:
         for arm, rs in last.items()
     ]
     head = ["method", "rate", "weight", "seeds", "test error %", "error on shadows %", "same label %"]
-    others = [arm for arm in arms if arm != "SHADOW"]
-    gap = gaps(
-        [("SHADOW", arm) for arm in others], {arm: [r["test_error"] for r in rs] for arm, rs in last.items()}
-    )
+    pairs = [
+        ("SHADOW", "backprop"),
+        ("SHADOW", "control: SHADOW's step"),
+        ("dropout", "backprop"),
+        ("SHADOW + dropout", "dropout"),
+        ("SHADOW", "dropout"),
+    ]
+    gap = gaps(pairs, {arm: [r["test_error"] for r in rs] for arm, rs in last.items()})
     draw_curves(curves, arms)
     candidates = [[r["arm"], *rate_and_weight(r), f"{100 * r['test_error']:.2f}"] for r in tuning]
     grid = table(["method", "rate", "weight", "held-out error %"], candidates)
     steps = max(r["step"] for r in curves)
     return f"""## MNIST at the paper's width
 
-784-5000-5000-10, all 60,000 training points, batch 100, momentum 0.9, no dropout, {steps} steps
-({steps / 600:g} epochs: with the tuning about three quarters of an hour on two cores), rates and weights
-from the paper's grid, chosen on 10,000 held-out points after {wide.TUNING_STEPS} steps; both arms chose the
-largest rate of that grid. A weight w also multiplies the step by about 1 + w, so the control is plain
+784-5000-5000-10, all 60,000 training points, batch 100, momentum 0.9, {steps} steps ({steps / 600:g} epochs),
+dropout 0.5 where there is any; rates and weights from the paper's grid, chosen on 10,000 held-out points
+after {wide.TUNING_STEPS} steps. A weight w also multiplies the step by about 1 + w, so the control is plain
 backpropagation with that step.
 `python experiments/mnist_width_5000.py` runs it. After {steps} steps nothing has converged: these are the
 first epochs of the paper's curves, not their end.
@@ -237,28 +241,36 @@ def draw_curves(curves: list[dict], arms: list[str]) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "obverse"
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
-    axes = figure.add_subplot()
-    for arm, color in zip(arms, ("#0072B2", "#D55E00", "#009E73"), strict=True):
-        for field, style in (("test_error", "-"), ("shadow_error", "--")):
-            steps = sorted({r["step"] for r in curves if r["arm"] == arm and not r["last"]} - {0})
-            mine = [r for r in curves if r["arm"] == arm]
-            points = [mean_and_se([100 * r[field] for r in mine if r["step"] == s]) for s in steps]
-            mean = [m for m, _ in points]
-            band = [se or 0.0 for _, se in points]
-            name = arm if field == "test_error" else f"{arm}, on shadows"
-            axes.plot(steps, mean, style, color=color, label=name)
-            low = [m - b for m, b in zip(mean, band, strict=True)]
-            high = [m + b for m, b in zip(mean, band, strict=True)]
-            axes.fill_between(steps, low, high, color=color, alpha=0.15, linewidth=0)
-    axes.set(xlabel="steps of 100 images", ylabel="error, %", yscale="log")
-    axes.set_yticks(ticks := [2, 3, 4, 5, 7, 10, 15], labels=[str(tick) for tick in ticks])
-    axes.minorticks_off()
-    axes.grid(alpha=0.3, which="both")
-    axes.legend(frameon=False)
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    colors = ("#0072B2", "#D55E00", "#009E73")
+    groups = {
+        "without dropout": [arm for arm in arms if "dropout" not in arm],
+        "with dropout": [arm for arm in arms if "dropout" in arm],
+    }
+    for axes, (title, some) in zip(panels, groups.items(), strict=True):
+        for arm, color in zip(some, colors[: len(some)], strict=True):
+            draw_arm(axes, [r for r in curves if r["arm"] == arm], arm, color)
+        axes.set(title=title, xlabel="steps of 100 images", yscale="log")
+        axes.set_yticks(ticks := [2, 3, 4, 5, 7, 10, 15], labels=[str(tick) for tick in ticks])
+        axes.minorticks_off()
+        axes.grid(alpha=0.3, which="both")
+        axes.legend(frameon=False, fontsize=8)
+    panels[0].set_ylabel("error, %")
     place = DOCS / "figures" / "mnist-width-5000.svg"
     place.parent.mkdir(exist_ok=True)
     figure.savefig(place, metadata={"Date": None})
+
+
+def draw_arm(axes: Any, curves: list[dict], arm: str, color: str) -> None:
+    """Error on images and, dashed, on their shadows; mean over seeds and a band of one standard error."""
+    for field, style in (("test_error", "-"), ("shadow_error", "--")):
+        steps = sorted({r["step"] for r in curves if not r["last"]} - {0})
+        points = [mean_and_se([100 * r[field] for r in curves if r["step"] == step]) for step in steps]
+        name = arm if field == "test_error" else f"{arm}, on shadows"
+        axes.plot(steps, [mean for mean, _ in points], style, color=color, label=name)
+        low, high = zip(*((mean - (se or 0.0), mean + (se or 0.0)) for mean, se in points), strict=True)
+        axes.fill_between(steps, low, high, color=color, alpha=0.15, linewidth=0)
 
 
 def main() -> None:

@@ -6,8 +6,8 @@
 784-500-500-10, Adam, 20 labelled and 100 unlabelled points a step, the rate divided by ten after three
 quarters of the steps. Every method gets the same 6 trials (rates and weights) on 1,000 held-out points, with
 labels of their own, after TUNING_STEPS steps; then SEEDS seeds, each with its own 10 labels a class, the same
-for every method, and the official test set. Three methods also for LONG_STEPS steps with
-all labels in each, after 3 trials each. Resumable; results in experiments/results/unlabelled.
+for every method, and the official test set. Three methods also for 2,000 steps with all labels in each, after
+3 trials each, and two of these for 10,000. Resumable; results in experiments/results/unlabelled.
 """
 
 from __future__ import annotations
@@ -44,13 +44,15 @@ RATES = (0.001, 0.002, 0.004)
 PLAIN_RATES = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.004)
 STRENGTHS = (1.0, 4.0)  # of the shadow's loss; ten times that for the loss of denoising, which is below 1
 TUNING_STEPS, FINAL_STEPS = 800, 1200
-LONG_STEPS, LONG_TUNING_STEPS = 2000, 1000
-# Longer runs with all labels in every step; trials as (rate, weight, denoise).
+# Longer runs with all labels in every step: steps of the trials, of the final runs; trials as (rate, weight,
+# denoise).
+LONGER = {"long": (1000, 2000), "longest": (3000, 10_000)}
 LONG = {
     "plain": ((0.001, 0.0, 0.0), (0.002, 0.0, 0.0), (0.004, 0.0, 0.0)),
     "noise": ((0.002, 4.0, 0.0), (0.002, 8.0, 0.0), (0.001, 4.0, 0.0)),
     "noise + shadow denoising": ((0.002, 4.0, 10.0), (0.002, 8.0, 10.0), (0.001, 4.0, 10.0)),
 }
+LONGEST = ("noise", "noise + shadow denoising")  # the others end long before 10,000 steps
 TUNING_SEED, SEEDS = 1000, range(5)
 HELD_OUT = 1000
 ABOUT = {"labels": LABELS, "base": BASE.to_dict() | {"data_root": None}}
@@ -172,10 +174,11 @@ def choose_long(tuning: Mapping[str, Any], name: str) -> tuple[float, float, flo
     return min(LONG[name], key=lambda trial: tuning["|".join(map(str, (name, *trial)))]["test_error"])
 
 
-def run_long(data: Dataset, folder: Path, tuning_steps: int, long_steps: int, seeds: range) -> None:
-    held_out = tuning_data(data)
+def run_long(data: Dataset, folder: Path, kind: str, steps: tuple[int, int], seeds: range) -> None:
+    held_out, (tuning_steps, final_steps) = tuning_data(data), steps
+    names = LONGEST if kind == "longest" else tuple(LONG)
     tuning = measure(
-        folder / "long-tuning.json",
+        folder / f"{kind}-tuning.json",
         ABOUT | {"steps": tuning_steps, "seed": TUNING_SEED},
         {
             "|".join(map(str, (name, *trial))): partial(
@@ -185,16 +188,16 @@ def run_long(data: Dataset, folder: Path, tuning_steps: int, long_steps: int, se
                 held_out,
                 tuning_steps,
             )
-            for name, trials in LONG.items()
-            for trial in trials
+            for name in names
+            for trial in LONG[name]
         },
     )["entries"]
-    chosen = {name: long_settings(name, *choose_long(tuning, name)) for name in LONG}
+    chosen = {name: long_settings(name, *choose_long(tuning, name)) for name in names}
     measure(
-        folder / "long.json",
-        ABOUT | {"steps": long_steps},
+        folder / f"{kind}.json",
+        ABOUT | {"steps": final_steps},
         {
-            f"{name}|{seed}": partial(train, METHODS[name], replace(settings, seed=seed), data, long_steps)
+            f"{name}|{seed}": partial(train, METHODS[name], replace(settings, seed=seed), data, final_steps)
             for seed in seeds
             for name, settings in chosen.items()
         },
@@ -213,12 +216,14 @@ def main() -> None:
     names = arguments.methods.split(",") if arguments.methods else list(METHODS)
     if arguments.quick:
         run(load("digits"), QUICK_FOLDER, names, 5, 40, range(2))
-        run_long(load("digits"), QUICK_FOLDER, 5, 40, range(2))
+        for kind in LONGER:
+            run_long(load("digits"), QUICK_FOLDER, kind, (5, 40), range(2))
         return
     data = load("mnist", arguments.data_root)
     if not arguments.long:
         run(data, FOLDER, names, TUNING_STEPS, FINAL_STEPS, SEEDS)
-    run_long(data, FOLDER, LONG_TUNING_STEPS, LONG_STEPS, SEEDS)
+    for kind, steps in LONGER.items():
+        run_long(data, FOLDER, kind, steps, SEEDS)
 
 
 if __name__ == "__main__":
