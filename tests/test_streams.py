@@ -182,8 +182,13 @@ def test_masks_keep_the_share_asked_for_in_rows_and_columns(keep):
         assert SMALLEST_P < p < 1 - SMALLEST_P
 
 
-def test_masks_that_leave_nothing_to_chance():
+def test_masks_that_leave_nothing_to_chance(monkeypatch):
     assert bool(some(50).bernoulli(1.0, (999,)).all())
+    most = (2**31 - 1) * (2**32 + 1)
+    monkeypatch.setattr(Streams, "bits", lambda self, count: torch.full((2, count), most))
+    assert bool(some(2).bernoulli(1.0, (8,)).all())  # the largest number there is
+    assert not bool(some(2).bernoulli(0.999, (8,)).any())
+    monkeypatch.undo()
     assert not bool(some(50).bernoulli(0.0, (999,)).any())
 
 

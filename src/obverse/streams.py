@@ -78,7 +78,9 @@ class Streams:
         count = prod(shape)
         halves = self.bits(-(-count // 2)).flatten().view(torch.int32)
         halves = halves.reshape(len(self), count + count % 2)[:, :count]
-        below = halves < min(round(keep * 2**32) - 2**31, 2**31 - 1)
+        # Where all are kept the bound is beyond what int32 can hold.
+        limit = round(keep * 2**32) - 2**31
+        below = halves < limit if limit < 2**31 else torch.ones_like(halves, dtype=torch.bool)
         return below.reshape(len(self), *shape)
 
     def uniform(self, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> Tensor:

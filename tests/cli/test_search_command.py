@@ -178,6 +178,20 @@ def test_a_terminal_shows_what_each_worker_does(words, tmp_path):
     assert re.search(r"best, on all points .*40/40", shown)
 
 
+def test_a_worker_that_ends_is_told(obverse, words, monkeypatch):
+    def run(plan, path, *, on_event, **options):
+        on_event(0, {"kind": "gone", "code": 0, "said": ""})
+        on_event(1, {"kind": "gone", "code": -9, "said": ""})
+        on_event(2, {"kind": "gone", "code": 2, "said": "expected more; got less; add some"})
+        raise BadInput("no more", got="enough", do="stop")
+
+    monkeypatch.setattr("obverse.training.search.search", run)
+    said = obverse(*words, "--jobs", "3").err.splitlines()
+    assert "worker 2 of 3 has ended (exit code -9); another takes up its trial" in said
+    assert "worker 3 of 3 has ended (expected more; got less; add some); another takes up its trial" in said
+    assert not any(line.startswith("worker 1") for line in said)
+
+
 def test_ctrl_c_in_the_terminal_saves_every_worker_and_says_how_to_go_on(small, tmp_path):
     """A real command with two workers; SIGINT goes to it alone, and it tells them."""
     more = ["--epochs", "2000", "--batch", "5", *FLAGS, "--jobs", "2"]

@@ -153,9 +153,11 @@ def files_below(path: Path) -> set[str]:
     return {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
 
 
-def tiny_data(points: int = 60, features: Sequence[int] = (1, 4, 4), classes: int = 3) -> Dataset:
+def tiny_data(
+    points: int = 60, features: Sequence[int] = (1, 4, 4), classes: int = 3, seed: int = 7
+) -> Dataset:
     """Well separated classes: a random picture each, plus noise."""
-    random = np.random.default_rng(7)
+    random = np.random.default_rng(seed)
     centres = random.random((classes, *features))
     y = np.arange(points) % classes
     x = np.clip(centres[y] + 0.1 * random.standard_normal((points, *features)), 0, None).astype(np.float32)

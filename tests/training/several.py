@@ -15,6 +15,7 @@ import socket
 import sys
 import tempfile
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -46,10 +47,16 @@ def task_of(
     return ClassifierTask(Settings.from_mapping(settings, "a test"), data)
 
 
-def gradients(steps: list[int], out: str, **kind: Any) -> None:
-    """What every process has after steps of its first epoch: gradients, weights and the loss."""
+def gradients(steps: list[int], out: str, product: str = "", **kind: Any) -> None:
+    """What every process has after steps of its first epoch: gradients, weights and the loss.
+
+    `product` names the type that the products of the net must have.
+    """
     with joined():
         task = task_of(**kind)
+        if product:
+            check = partial(check_type, getattr(torch, product))
+            task.net.get_submodule("h1").register_forward_hook(check)
         for step in steps:
             loss = task.step(0, step)
             found = {
@@ -57,10 +64,15 @@ def gradients(steps: list[int], out: str, **kind: Any) -> None:
                 for name, weight in task.net.named_parameters()
                 if weight.grad is not None
             }
+            found |= {name: value for name, value in task.tensors().items() if name == "scaler"}
             save_tensors(
                 Path(out) / f"{step}-{rank()}",
                 {**found, **task.model(), "loss": torch.tensor(loss)},
             )
+
+
+def check_type(expected: torch.dtype, module: torch.nn.Module, args: object, output: torch.Tensor) -> None:
+    assert output.dtype == expected, output.dtype
 
 
 def training(
@@ -125,7 +137,7 @@ def child(job: dict[str, Any], number: int, port: int, output: int) -> None:
         **job.get("environment", {}),
     )
     if "words" in job:
-        os.chdir(job["folder"])
+        os.chdir(job["folder"][number])
         sys.argv = ["obverse", *job["words"]]
         main()
     else:

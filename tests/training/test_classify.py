@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -25,6 +27,23 @@ SMALL = Settings(hidden=(8, 6), epochs=2, batch=16, rate=0.1)
 
 def rows(x: torch.Tensor) -> set[bytes]:
     return {row.numpy().tobytes() for row in x}
+
+
+def test_data_and_task_are_given_back_without_the_garbage_collector():
+    """A search makes one task after another, each with its own points of a data set."""
+
+    def trained() -> list[weakref.ref]:
+        task = ClassifierTask(replace(SMALL, validation=5, weight=1.0), tiny_data())
+        fit(task, 1)
+        return [weakref.ref(task), weakref.ref(task.train_x)]
+
+    trained()  # what torch imports at first use keeps hold of its callers
+    gc.collect()
+    gc.disable()
+    try:
+        assert [one() for one in trained()] == [None, None]
+    finally:
+        gc.enable()
 
 
 # The split

@@ -193,6 +193,11 @@ def test_each_process_takes_the_gpu_of_its_own_number(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "2")
     with pytest.raises(BadInput, match="a GPU with the number 2"):
         choose_device("auto")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert str(choose_device("cuda")) == "cuda:1"
+    with pytest.raises(BadInput, match="device cuda for several processes"):
+        choose_device("cuda:1")
 
 
 META = {

@@ -370,6 +370,21 @@ def test_the_second_ctrl_c_stops_at_once_and_loses_only_what_was_not_saved(tmp_p
     assert resumed.seen[0] == 4
 
 
+def test_a_second_sigterm_changes_nothing(tmp_path):
+    """Who ends a launcher and its processes together sends it twice: once to each, and once passed on."""
+
+    def twice(step: int) -> None:
+        if step == 6:
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted, match="stopped at step 7 of 12"):
+        fit(Walk(twice), 3, run=tmp_path)
+    resumed = Walk()
+    fit(resumed, 3, run=tmp_path)
+    assert resumed.seen[0] == 7
+
+
 def test_without_a_directory_ctrl_c_is_a_keyboard_interrupt():
     # An Exception would be swallowed by whatever tries several fits, such as a grid search.
     with pytest.raises(KeyboardInterrupt):

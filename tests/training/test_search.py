@@ -472,6 +472,67 @@ def test_a_search_that_was_stopped_goes_on_where_it_was(
     assert rows(tmp_path) == [(number, "COMPLETE") for number in range(CELLS)]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_at_the_very_end_of_a_trial_stops_the_search_too(
+    base: Settings,
+    whole: SearchResult,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+) -> None:
+    """The trial is complete then: nothing is left to stop but the next one."""
+    real = Study.report
+
+    def report(study: Study, claim: Any, epoch: int, error: float) -> None:
+        real(study, claim, epoch, error)
+        if (claim.number, epoch) == (1, base.epochs):
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(Study, "report", report)
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted, match="everything is saved"):
+        search(plan_of(base), tmp_path)
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+    assert rows(tmp_path) == [(0, "COMPLETE"), (1, "COMPLETE")]
+    monkeypatch.setattr(Study, "report", real)
+    assert outcome(search(read_plan(tmp_path), tmp_path)) == outcome(whole)
+
+
+def test_data_that_changed_since_are_refused(base: Settings, tmp_path: Path) -> None:
+    """Half of the trials on some points and half on others would be no comparison."""
+    data = Path(shutil.copy(base.data, tmp_path / "points.npz"))
+    plan = plan_of(replace(base, data=str(data)))
+    with pytest.raises(Interrupted):
+        search(plan, tmp_path / "search", on_event=interrupting(1))
+    before = rows(tmp_path / "search")
+    tiny_npz(data, points=240, classes=5)
+    with pytest.raises(BadInput, match=r"the data and the settings .* got other points in points\.npz, or a"):
+        search(read_plan(tmp_path / "search"), tmp_path / "search")
+    assert [row for row in rows(tmp_path / "search") if row[1] == "COMPLETE"] == [
+        row for row in before if row[1] == "COMPLETE"
+    ]
+    shutil.copy(base.data, data)
+    assert search(read_plan(tmp_path / "search"), tmp_path / "search").finished == CELLS
+    # The best is trained on the same points, or not at all.
+    shutil.rmtree(tmp_path / "search" / "best")
+    tiny_npz(data, points=240, classes=5)
+    with pytest.raises(BadInput, match="the data and the settings that the search began with"):
+        search(read_plan(tmp_path / "search"), tmp_path / "search")
+
+
+@pytest.mark.parametrize("change", [{"epochs": 5}, {"trials": 3}, {"train_points": 10**12}])
+def test_a_plan_that_somebody_changed_is_refused(
+    base: Settings, tmp_path: Path, change: dict[str, int]
+) -> None:
+    write_plan(tmp_path, plan_of(base))
+    found = json.loads((tmp_path / "search.json").read_text())
+    where = found["base"] if "epochs" in change else found
+    where.update(change)
+    (tmp_path / "search.json").write_text(json.dumps(found))
+    with pytest.raises(BadInput, match=r"or a search\.json that was changed"):
+        search(read_plan(tmp_path), tmp_path)
+
+
 def test_a_trial_that_was_begun_and_is_nobody_s_is_taken_up(base: Settings, tmp_path: Path) -> None:
     """Killed between the calls that create a trial, give it settings and name its place."""
     plan = plan_of(base)
@@ -668,6 +729,34 @@ def test_an_error_of_the_workers_is_told_as_theirs(base: Settings, tmp_path: Pat
     assert rows(tmp_path / "search") == [(0, "RUNNING")]
 
 
+def test_of_two_worker_processes_one_is_killed_and_it_is_told(
+    base: Settings, whole: SearchResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other takes up its trial: none is lost, none is run twice."""
+    started: list[subprocess.Popen[str]] = []
+    real = subprocess.Popen
+
+    def start(*words: Any, **options: Any) -> subprocess.Popen[str]:
+        started.append(real(*words, **options))
+        return started[-1]
+
+    monkeypatch.setattr("obverse.training.search.subprocess.Popen", start)
+    events: list[tuple[int, Any]] = []
+
+    def on_event(worker: int, event: Any) -> None:
+        if event["kind"] == "step" and started[1].poll() is None and worker == 1:
+            os.kill(started[1].pid, signal.SIGKILL)  # in the middle of its first trial, or soon after
+        events.append((worker, event))
+
+    result = search(plan_of(base), tmp_path, jobs=2, on_event=on_event)
+    assert outcome(result) == outcome(whole)
+    assert rows(tmp_path) == [(number, "COMPLETE") for number in range(CELLS)]
+    gone = {worker: event for worker, event in events if event["kind"] == "gone"}
+    assert gone[0] == {"kind": "gone", "code": 0, "said": ""}
+    if any(worker == 1 and event["kind"] == "step" for worker, event in events):
+        assert gone[1] == {"kind": "gone", "code": -signal.SIGKILL, "said": ""}
+
+
 # --- pruning ---
 
 
@@ -794,13 +883,13 @@ def test_an_epoch_that_is_trained_again_is_not_judged_by_a_later_one(
 
 
 def test_tpe_is_repeatable_and_goes_on_as_if_never_cut_off(base: Settings, tmp_path: Path) -> None:
-    def plan(seed: int = 0) -> SearchPlan:
+    def plan(seed: int = 0, trials: int = 12) -> SearchPlan:
         return plan_of(
             replace(base, seed=seed, epochs=1),
             rates=(0.001, 1.0),
             weights=(0.1, 10.0),
             sampler="tpe",
-            trials=12,
+            trials=trials,
         )
 
     first = search(plan(), tmp_path / "first", retrain=False)
@@ -811,7 +900,7 @@ def test_tpe_is_repeatable_and_goes_on_as_if_never_cut_off(base: Settings, tmp_p
     assert rows(tmp_path / "cut")[-1] == (11, "RUNNING")
     again = search(plan(), tmp_path / "cut", retrain=False)
     assert outcome(again) == outcome(first)
-    other = search(replace(plan(1), trials=1), tmp_path / "other", retrain=False)
+    other = search(plan(1, trials=1), tmp_path / "other", retrain=False)
     assert other.trials[0].rate not in {it.rate for it in first.trials}
 
 
@@ -914,6 +1003,10 @@ def test_a_bad_storage_is_a_sentence_without_the_password(
         Study(tmp_path / "search", plan, url)
     assert isinstance(caught.value, BadInput)
     assert "secret" not in str(caught.value)
+    # Nothing is left that would keep the corrected command out.
+    with pytest.raises(BadInput, match="expected"):
+        search(plan, tmp_path / "search", storage=url)
+    assert not (tmp_path / "search" / "search.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -934,6 +1027,22 @@ def test_a_driver_that_is_missing_is_named(
         f"expected the driver of the database {driver}://me:***@localhost:1/name to be installed; "
         f"got no module '{module}'; install it with: pip install {package}"
     )
+
+
+def test_a_trial_that_somebody_else_has_finished_is_told_as_that(base: Settings, tmp_path: Path) -> None:
+    """A copy of a directory, or --take-over of a trial that is run: two work at one trial."""
+    url = f"sqlite:///{tmp_path}/study.db"
+    plan = plan_of(base, shared=True)
+    first = Study(tmp_path / "first", plan, url)
+    claim = first.claim()
+    assert claim is not None
+    second = Study(tmp_path / "second", plan, url)
+    again = second.claim()
+    assert again is not None
+    assert again.number == claim.number
+    first.tell(claim, "complete", 0.5, seconds=1.0)
+    with pytest.raises(BadInput, match="got one that was taken over, or is run by a copy of this directory"):
+        second.tell(again, "complete", 0.5, seconds=1.0)
 
 
 # --- a study from a stranger ---
@@ -959,6 +1068,7 @@ def damaged(folder: Path, path: Path, *statements: str) -> None:
         "update trial_values set value = 2",
         "update trial_values set value = null, value_type = 'INF_POS'",
         "update trials set state = 'SOMETHING'",
+        "update trials set state = 'WAITING' where number = 1",
         "update trials set number = 7 where number = 1",
         "update trials set number = null",
         "update trial_intermediate_values set intermediate_value = 'text'",

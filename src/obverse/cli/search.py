@@ -126,8 +126,13 @@ def search(
         path, plan = resume, read_plan(resume)
     waited = False
 
-    def notice(event: Any) -> None:
+    def notice(worker: int, event: Any) -> None:
         nonlocal waited
+        if event["kind"] == "gone" and event["code"] not in (0, 130):
+            why = event["said"] or f"exit code {event['code']}"
+            typer.echo(
+                f"worker {worker + 1} of {jobs} has ended ({why}); another takes up its trial", err=True
+            )
         if event["kind"] == "wait" and event["elsewhere"] and not waited:
             waited = True
             typer.echo(
@@ -140,7 +145,7 @@ def search(
         with search_progress(plan.trials) as follow:
 
             def on_event(worker: int, event: Any) -> None:
-                notice(event)
+                notice(worker, event)
                 if follow:
                     follow(worker, event)
 

@@ -11,7 +11,17 @@ import typer
 
 from ..errors import BadInput, ObverseError, require
 from ..training import ClassifierTask, Interrupted, Settings, create_run, fit_classifier, read_run
-from ..training.distributed import by_all, by_first, joined, may_restart, speaks, started_anew
+from ..training.distributed import (
+    by_all,
+    by_first,
+    joined,
+    launchers,
+    may_restart,
+    same_in_all,
+    size,
+    speaks,
+    started_anew,
+)
 from .options import with_settings
 from .progress import training_progress
 
@@ -91,17 +101,31 @@ def _begin(values: Mapping[str, Any], out: Path | None) -> tuple[Path, Classifie
             do="add --out DIR",
         )
     path = by_first(lambda: free_path(settings.data) if out is None else out)
-    if started_anew() and by_first(lambda: _began(path, settings)):
+    started_by = launchers()
+    if started_anew() and by_first(lambda: _began(path, settings, started_by)):
         return path, _resume(path)
     # Before the directory is made: it may refuse the settings.
-    task = by_all(lambda: ClassifierTask(settings))
-    by_first(lambda: create_run(path, settings))
+    task = _task(settings)
+    by_first(lambda: create_run(path, settings, started_by if may_restart() else ()))
     return path, task
 
 
-def _began(path: Path, settings: Settings) -> bool:
-    """Whether the run with these settings is there; one with others is left to `create_run` to refuse."""
-    return (path / "config.json").exists() and read_run(path).settings == settings
+def _began(path: Path, settings: Settings, started_by: Sequence[str]) -> bool:
+    """Whether the run that these launchers began is there; any other is left to `create_run` to refuse."""
+    if not (path / "config.json").exists():
+        return False
+    run = read_run(path)
+    known = run.environment.get("launchers")
+    return run.settings == settings and isinstance(known, list) and any(one in known for one in started_by)
+
+
+def _task(settings: Settings) -> ClassifierTask:
+    """The same in every process, data included: each reads its own."""
+    task = by_all(lambda: ClassifierTask(settings))
+    if size() > 1:
+        digest = str(task.data_digest().tolist())
+        same_in_all(f"data {settings.data}", digest, "give all of them the same files")
+    return task
 
 
 def _resume(path: Path) -> ClassifierTask | None:
@@ -112,7 +136,7 @@ def _resume(path: Path) -> ClassifierTask | None:
             typer.echo(f"{path} is finished already: {describe(run.final)}")
         return None
     use_threads(run.environment.get("threads"))
-    return by_all(lambda: ClassifierTask(run.settings))
+    return _task(run.settings)
 
 
 def _fit(path: Path, task: ClassifierTask, tensorboard: bool) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from ..streams import Streams, use_streams
 from ..tensors import parse_tensors
 from .batches import Batches, fingerprint, refuse_other_data
 from .device import autocast, choose_device, gradient_scaler
-from .distributed import averaged, share, size, total
+from .distributed import share, size, summed, total
 from .fit import fit
 from .optimizers import make_optimizer, optimizer_tensors, restore_optimizer
 from .seeds import EVALUATION, INITIAL, SAMPLES, SPLIT, UNLABELLED, derive_generator, derive_seed
@@ -170,7 +170,8 @@ class ClassifierTask:
         )
         self.optimizer = make_optimizer(settings, self.net)
         self.scaler = gradient_scaler(self.device, settings.precision)
-        self._averaged_loss = averaged(self.net, self._loss)
+        # A method kept by its own object is a cycle, and data sets would wait for the garbage collector.
+        self._shared_loss = summed(self.net, self._loss) if size() > 1 else None
         self._batches = Batches(len(self.train_x), settings.batch, settings.seed)
         self.more_x = unlabelled(settings, data)
         self._more: Batches | None = None
@@ -194,9 +195,9 @@ class ClassifierTask:
         self.optimizer.param_groups[0]["lr"] = self.settings.rate_at(number)
         self.net.train()
         with autocast(self.device, self.settings.precision):
-            loss = self._averaged_loss(parts)
+            loss = (self._shared_loss or self._loss)(parts)
         self.optimizer.zero_grad(set_to_none=True)
-        self.scaler.scale(loss * size()).backward()  # the gradients are averaged over the processes
+        self.scaler.scale(loss).backward()
         self.scaler.step(self.optimizer)
         self.scaler.update()
         return total(loss.item())
@@ -293,7 +294,7 @@ class ClassifierTask:
             state = self.scaler.state_dict()
             numbers = [state[name] for name in SCALER]
             result["scaler"] = torch.tensor(numbers, dtype=torch.float64)
-        return result | {"data": self._data_digest()}
+        return result | {"data": self.data_digest()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         own = self.tensors()
@@ -309,7 +310,8 @@ class ClassifierTask:
                 self.scaler.state_dict() | dict(zip(SCALER, (scale, int(tracker)), strict=True))
             )
 
-    def _data_digest(self) -> Tensor:
+    def data_digest(self) -> Tensor:
+        """What tells these training points from others."""
         if self._digest is None:
             self._digest = fingerprint(self.train_x, self.train_y, *[self.more_x] * (len(self.more_x) > 0))
         return self._digest

@@ -28,7 +28,14 @@ def choose_device(name: str) -> torch.device:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name == "cpu" or (name == "auto" and count == 0):
         return torch.device("cpu")
-    index = int(name.partition(":")[2] or os.environ.get("LOCAL_RANK", "0"))
+    own = name.partition(":")[2]
+    if own and int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > 1:
+        raise BadInput(
+            "device cuda for several processes: each takes the GPU of its own number",
+            got=name,
+            do="use device cuda, and choose GPUs with CUDA_VISIBLE_DEVICES",
+        )
+    index = int(own or os.environ.get("LOCAL_RANK", "0"))
     if index >= count:
         raise BadInput(
             f"a GPU with the number {index}, as device {name!r} asks for",

@@ -7,11 +7,13 @@ and writes files. Without a launcher there is one process, and everything here i
 from __future__ import annotations
 
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
@@ -21,6 +23,7 @@ from torch import Tensor, distributed, nn
 from ..errors import BadInput, ObverseError
 
 if TYPE_CHECKING:
+    from torch._C._distributed_c10d import GradBucket
     from torch.distributed.distributed_c10d import Store
 
 Value = TypeVar("Value")
@@ -32,7 +35,7 @@ class PeerLost(ObverseError):
 
 def is_launched() -> bool:
     """Whether a launcher such as torchrun has started this process as one of several."""
-    return "RANK" in os.environ and "WORLD_SIZE" in os.environ and distributed.is_available()
+    return {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= set(os.environ) and distributed.is_available()
 
 
 def may_restart() -> bool:
@@ -45,6 +48,36 @@ def started_anew() -> bool:
     Every machine counts for itself, and only those of its own processes that failed.
     """
     return any_of(int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0)
+
+
+def launchers() -> list[str]:
+    """Which launchers have started the processes, the same list in each; all must ask.
+
+    A launcher keeps its name when it starts its processes anew, and shares it with no other.
+    """
+    parent = os.getppid()
+    try:  # a number is given again, but not with the same time
+        began = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        began = ""
+    own = sha256(f"{platform.node()} {parent} {began}".encode()).hexdigest()[:16]
+    return sorted(set(_gathered(own)))
+
+
+def same_in_all(what: str, value: str, do: str) -> None:
+    """An error in all processes if they do not have the same value."""
+    found = len(set(_gathered(value)))
+    if found > 1:
+        raise BadInput(f"the same {what} in all {size()} processes", got=f"{found} different ones", do=do)
+
+
+def _gathered(value: str) -> list[str]:
+    """The values of all processes, in their order."""
+    if size() == 1:
+        return [value]
+    found: list[Any] = [None] * size()
+    distributed.all_gather_object(found, value)
+    return found
 
 
 def size() -> int:
@@ -207,12 +240,11 @@ def by_all(make: Callable[[], Value]) -> Value:
         result = make()
     except ObverseError as error:
         failure = error
-    sentences: list[Any] = [None] * size()
-    distributed.all_gather_object(sentences, None if failure is None else str(failure))
+    sentences = _gathered("" if failure is None else str(failure))
     if failure is not None:
         raise failure
     for number, sentence in enumerate(sentences):
-        if sentence is not None:
+        if sentence:
             raise ObverseError(f"process {number} of {size()}: {sentence}")
     assert result is not None
     return result
@@ -233,11 +265,14 @@ class _Loss(nn.Module):
         return torch.stack(losses).sum()
 
 
-def averaged(net: nn.Module, loss: Callable[[Sequence[Any]], Tensor]) -> Callable[[Sequence[Any]], Tensor]:
-    """`loss(parts)`, whose backward() leaves in each process the mean of the gradients of all.
+def summed(net: nn.Module, loss: Callable[[Sequence[Any]], Tensor]) -> Callable[[Sequence[Any]], Tensor]:
+    """`loss(parts)`, whose backward() leaves in each process the sum of the gradients of all.
 
     `parts` is what this process has of each kind of sample in a batch; where there are more processes than
     samples, some of them are empty.
+
+    The sum, not torch's mean: for that each process would have to make its loss as many times larger as there
+    are processes, and the gradients of fp16 would overflow where those of one process do not.
     """
     if size() == 1:
         return loss
@@ -247,7 +282,16 @@ def averaged(net: nn.Module, loss: Callable[[Sequence[Any]], Tensor]) -> Callabl
             got="batch norm, whose means would be over each process's part of a batch",
             do="use one process, or leave norm off",
         )
-    return nn.parallel.DistributedDataParallel(_Loss(net, loss))
+    together = nn.parallel.DistributedDataParallel(_Loss(net, loss))
+    # torch looks at annotations, and does not know those that are text.
+    together.register_comm_hook(None, lambda state, bucket: _add_up(bucket))
+    return together
+
+
+def _add_up(bucket: GradBucket) -> torch.futures.Future[Tensor]:
+    work = distributed.all_reduce(bucket.buffer(), async_op=True)
+    added: torch.futures.Future[Tensor] = work.get_future().then(lambda done: done.value()[0])
+    return added
 
 
 def refuse_several(command: str) -> None:

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -72,18 +72,20 @@ def fit(
     checkpoint_every: int | None = None,
     on_step: Callable[[int, int, float], None] | None = None,
     on_record: Callable[[Mapping[str, Any]], None] | None = None,
+    stopped: threading.Event | None = None,
 ) -> list[dict[str, Any]]:
     """Train for so many epochs and return the records of metrics.jsonl.
 
     With `run` (a run directory) it continues from the checkpoint found there, logs to metrics.jsonl,
     saves every `checkpoint_every` steps (by default at the end of each epoch) and on Ctrl-C, and leaves
     model.safetensors at the end. `on_step(step, total, loss)` and `on_record(record)` are for display.
+    `stopped`, from `stop_signals`, is for who goes on after this training: a signal that comes at its very
+    end stops nothing here, and is still to be seen there.
     """
     with (
         torch.random.fork_rng(devices=[]),
         locked(run) if run and is_first() else nullcontext(),
-        # Where nothing can be saved, Ctrl-C stays what it always is.
-        _stop_signals() if run else nullcontext(threading.Event()) as stopped,
+        _watching(stopped, run) as stopped,
     ):
         loop = _Loop(task, epochs, seed, run)
         loop.start(on_record)
@@ -233,16 +235,26 @@ def _json_safe(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _watching(stopped: threading.Event | None, run: Path | None) -> AbstractContextManager[threading.Event]:
+    # Where nothing can be saved, Ctrl-C stays what it always is.
+    if stopped is None and run is not None:
+        return stop_signals()
+    return nullcontext(stopped or threading.Event())
+
+
 @contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM set the event instead of breaking a step in two; the second one does break."""
+def stop_signals() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM set the event instead of breaking a step in two; a second Ctrl-C does break.
+
+    A second SIGTERM does not: whoever ends a launcher and its processes together sends it twice.
+    """
     event = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield event
         return
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        if event.is_set():
+        if event.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt
         event.set()
 

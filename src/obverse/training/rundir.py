@@ -84,9 +84,13 @@ class GeneratorRecord:
         return (self.path / "model.safetensors").is_file()
 
 
-def create_run(path: Path, settings: Settings) -> None:
-    """A new, empty run directory; an existing run is never overwritten."""
-    _create(path, {"settings": settings.to_dict()}, choose_device(settings.device).type)
+def create_run(path: Path, settings: Settings, launchers: Sequence[str] = ()) -> None:
+    """A new, empty run directory; an existing run is never overwritten.
+
+    `launchers` are those that may restart its processes, by which these know the run again.
+    """
+    more = {"launchers": list(launchers)} if launchers else {}
+    _create(path, {"settings": settings.to_dict()}, choose_device(settings.device).type, more)
 
 
 def create_generator_run(path: Path, settings: GeneratorSettings, input_shape: Sequence[int]) -> None:
@@ -96,7 +100,9 @@ def create_generator_run(path: Path, settings: GeneratorSettings, input_shape: S
     _create(path, {"kind": GENERATOR, "input_shape": list(input_shape), "settings": values})
 
 
-def _create(path: Path, config: Mapping[str, Any], device: str = "cpu") -> None:
+def _create(
+    path: Path, config: Mapping[str, Any], device: str = "cpu", more: Mapping[str, Any] | None = None
+) -> None:
     with explained(path):
         path.mkdir(parents=True, exist_ok=True)
     with locked(path):
@@ -107,7 +113,7 @@ def _create(path: Path, config: Mapping[str, Any], device: str = "cpu") -> None:
                 got=f"{path}, which holds one",
                 do=f"resume it with: {command} --resume {path} — or choose another --out",
             )
-        environment = describe_environment(device)
+        environment = describe_environment(device) | dict(more or {})
         write_json(path / "config.json", {"format": FORMAT, **config, "environment": environment})
 
 

@@ -24,11 +24,11 @@ from ..files import explained
 from .classify import ClassifierTask, fit_classifier
 from .fit import Diverged, Interrupted
 from .rundir import create_run, read_run
-from .search_plan import NAME, SearchPlan, make_plan, read_plan, write_plan
+from .search_plan import NAME, SearchPlan, load_planned, make_plan, read_plan, write_plan
 from .search_results import NAME as TRIALS
 from .search_results import Retrained, SearchResult, read_result
 from .search_study import LOCKS, Study, waiting_lock
-from .search_worker import Event, save, threads, work
+from .search_worker import Event, known, progress, save, threads, work
 
 __all__ = ["BEST", "SearchPlan", "SearchResult", "make_plan", "read_plan", "read_result", "search"]
 
@@ -60,21 +60,29 @@ def search(
         out: for the plan, the study, a run directory a trial, and `best`.
         storage: the address of a database that keeps the study in place of a file in `out`; other
             directories, on this or other machines, join a search by the same plan with the same storage.
-        jobs: worker processes; with 1 everything is done in this one. The numbers do not depend on it.
+        jobs: worker processes; with 1 everything is done in this one. The numbers of a trial do not depend
+            on it; which settings `tpe` chooses and what `median` stops do.
         retrain: train the best on all points at the end, and test that.
         take_over: take trials that run elsewhere, as far as the study knows: nobody runs them any more.
         on_event: called with a worker's number, from 0, and what it does, for display.
     """
     if jobs < 1:
         raise BadInput("jobs ≥ 1", got=jobs, do="use 1 for this process alone")
-    plan = _settle(plan, out)
     tell = on_event or (lambda worker, event: None)
-    study = Study(out, plan, storage)  # refuses a bad storage before any process is started
+    began = (out / NAME).exists()
+    plan = _settle(plan, out)
+    try:
+        study = Study(out, plan, storage)  # refuses a bad storage before any process is started
+    except ObverseError:
+        if not began:  # the corrected command may be for another kind of storage
+            (out / NAME).unlink(missing_ok=True)
+        raise
     if take_over:
         study.take_over()
     if not (out / TRIALS).exists():
         save(study)  # `obverse report` has something to show from now on
     try:
+        tell(0, progress(known(study)))
         if jobs == 1:
             work(out, storage, lambda event: tell(0, event))
         else:
@@ -115,7 +123,7 @@ def _work_together(
     environment = {**os.environ, "OMP_NUM_THREADS": str(count)}
     workers: list[subprocess.Popen[str]] = []
     listeners: list[threading.Thread] = []
-    errors: list[str] = []
+    errors: dict[int, str] = {}
     try:
         with _terminable():
             for number in range(jobs):
@@ -136,9 +144,10 @@ def _work_together(
                 if event is None:
                     left -= 1
                     workers[number].wait()
-                    tell(number, {"kind": "gone", "code": workers[number].returncode})
+                    code = workers[number].returncode
+                    tell(number, {"kind": "gone", "code": code, "said": errors.get(number, "")})
                 elif event["kind"] == "error":
-                    errors.append(event["said"])
+                    errors[number] = event["said"]
                 else:
                     tell(number, event)
     finally:
@@ -155,7 +164,7 @@ def _work_together(
     if 130 in codes:
         raise SearchInterrupted(out)
     if errors:
-        raise ObverseError(errors[0])
+        raise ObverseError(errors[min(errors)])
     raise ObverseError(
         f"expected a worker to end well; got the exit codes {', '.join(map(str, codes))} (negative: "
         f"killed, −9 often for want of memory); with fewer jobs, go on with: obverse search --resume {out}"
@@ -221,7 +230,7 @@ def _retrain(plan: SearchPlan, out: Path, result: SearchResult, tell: Callable[[
 
             with threads(count if type(count) is int and 1 <= count <= 1024 else plan.threads):
                 try:
-                    fit_classifier(ClassifierTask(settings), path, on_step=on_step)
+                    fit_classifier(ClassifierTask(settings, load_planned(plan)), path, on_step=on_step)
                 except Diverged as diverged:
                     reason = str(diverged)
         run = read_run(path)

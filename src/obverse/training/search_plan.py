@@ -171,6 +171,18 @@ def make_plan(
     return replace(plan, study=_study_name(plan, data))
 
 
+def load_planned(plan: SearchPlan) -> Dataset:
+    """The data that the plan was made for; others, or a plan that somebody changed, are refused."""
+    data = load(plan.base.data, plan.base.data_root)
+    if _study_name(plan, data) != plan.study:
+        raise BadInput(
+            "the data and the settings that the search began with",
+            got=f"other points in {data_name(plan.base.data)}, or a {NAME} that was changed",
+            do="restore them, or start a new search",
+        )
+    return data
+
+
 def _study_name(plan: SearchPlan, data: Dataset) -> str:
     """A function of everything that decides the numbers, and of nothing that names a machine."""
     values = {key: value for key, value in plan.to_dict().items() if key not in ("study", *WHERE)}

@@ -205,6 +205,8 @@ class Study:
         found = self._study.get_trials(deepcopy=False)
         if [one.number for one in found] != list(range(len(found))):
             raise self._foreign("trials numbered from 0", "others")
+        if any(one.state.name == "WAITING" for one in found):
+            raise self._foreign("trials that a search has begun", "one that waits")
         return found[: self.plan.trials]
 
     def _try(self, number: int) -> BaseFileLock | None:
@@ -327,6 +329,12 @@ class Study:
                 raise
             except ImportError as error:  # Optuna's, of that of the driver
                 raise self._missing(error.__cause__ or error) from error
+            except optuna.exceptions.UpdateFinishedTrialError as error:
+                raise BadInput(
+                    "a trial that is run once",
+                    got="one that was taken over, or is run by a copy of this directory, and finished there",
+                    do=f"go on with the next one: obverse search --resume {self.path}",
+                ) from error
             except Exception as error:  # there is no list of what a stranger's file makes it raise
                 what = str(error.__cause__ or error).strip().splitlines() or [""]
                 raise BadInput(

@@ -10,18 +10,19 @@ import math
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..data import Dataset, load
+from ..data import Dataset
 from ..errors import BadInput, ObverseError
 from .classify import ClassifierTask, fit_classifier
-from .fit import Diverged, Interrupted
+from .fit import Diverged, Interrupted, stop_signals
 from .rundir import create_run, read_run
-from .search_plan import data_name, read_plan
+from .search_plan import data_name, load_planned, read_plan
 from .search_results import Retrained, SearchResult, write_result
 from .search_study import Claim, Study
 from .settings import Settings, foreign
@@ -45,8 +46,10 @@ def work(path: Path, storage: str | None = None, on_event: OnEvent | None = None
     study = Study(path, plan, storage)
     tell = on_event or (lambda event: None)
     data: Dataset | None = None
-    with threads(plan.threads):
+    with threads(plan.threads), stop_signals() as stopped:
         while True:
+            if stopped.is_set():
+                raise KeyboardInterrupt
             claim = study.claim()
             if claim is None:
                 running = study.running()
@@ -56,15 +59,14 @@ def work(path: Path, storage: str | None = None, on_event: OnEvent | None = None
                 time.sleep(POLL)
                 continue
             try:
-                data = load(plan.base.data, plan.base.data_root) if data is None else data
-                _run(study, claim, data, tell)
+                data = load_planned(plan) if data is None else data
+                _run(study, claim, data, tell, stopped)
             finally:
                 claim.release()
-            result = save(study)
-            tell({"kind": "end", "finished": result.finished, "best": _best(result)})
+            tell(progress(save(study)))
 
 
-def _run(study: Study, claim: Claim, data: Dataset, tell: OnEvent) -> None:
+def _run(study: Study, claim: Claim, data: Dataset, tell: OnEvent, stopped: threading.Event) -> None:
     """Train one setting, from its checkpoint if there is one, and tell the study how it ended."""
     path = trial_path(study.path, claim.number)
     settings = study.plan.settings(claim.rate, claim.weight)
@@ -103,7 +105,8 @@ def _run(study: Study, claim: Claim, data: Dataset, tell: OnEvent) -> None:
         reported = [report(record) for record in run.metrics]
         if not run.finished:
             stop(max(reported, default=0))
-            fit_classifier(ClassifierTask(settings, data), path, on_step=on_step, on_record=on_record)
+            task = ClassifierTask(settings, data)
+            fit_classifier(task, path, on_step=on_step, on_record=on_record, stopped=stopped)
     except _Pruned:
         study.tell(claim, "pruned", None, seconds=_seconds(path))
     except Diverged as diverged:
@@ -122,18 +125,28 @@ def _seconds(path: Path) -> float:
     return math.fsum(one for one in seconds if isinstance(one, int | float))
 
 
-def _best(result: SearchResult) -> float | None:
-    return None if result.best is None else result.best.error
+def progress(result: SearchResult) -> Event:
+    """How far all workers are together."""
+    best = None if result.best is None else result.best.error
+    return {"kind": "end", "finished": result.finished, "best": best}
 
 
 def save(study: Study, retrained: Retrained | None = None) -> SearchResult:
     """Write what is known to the search directory."""
+    result = known(study, retrained)
+    with study.alone():
+        write_result(study.path, result)
+    return result
+
+
+def known(study: Study, retrained: Retrained | None = None) -> SearchResult:
+    """What the study says of all trials."""
     from ..records import versions
 
     plan = study.plan
     unseen = ("data", "data_root", "rate", "weight", "validation", *foreign(plan.base))
     trials = tuple(study.trials())
-    result = SearchResult(
+    return SearchResult(
         data=data_name(plan.base.data),
         train_points=plan.train_points,
         held_out=plan.base.validation,
@@ -149,9 +162,6 @@ def save(study: Study, retrained: Retrained | None = None) -> SearchResult:
         settings={name: getattr(plan.base, name) for name in Settings.names() if name not in unseen},
         versions=versions(),
     )
-    with study.alone():
-        write_result(study.path, result)
-    return result
 
 
 @contextmanager
