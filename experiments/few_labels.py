@@ -61,6 +61,7 @@ class Plan:
     width: int
     seeds: tuple[int, ...]
     held_out: int
+    longer: tuple[Cell, ...] = ()  # some methods again with many more steps, to see what training length does
 
 
 # Labels and steps, as many as there was time for: a step on CIFAR-10 costs more than twice as much.
@@ -69,14 +70,20 @@ SIZES = {
     "fashion-mnist": ((100, 100), (500, 150), (1000, 200), (5000, 250)),
     "cifar10": ((100, 60), (500, 70), (1000, 80), (5000, 120)),
 }
+LONGER = ("plain", "SHADOW", "SHADOW consistency", "noise consistency", "label smoothing", "dropout")
 FULL = Plan(
     cells=tuple(Cell(data, *size) for data, sizes in SIZES.items() for size in sizes),
     width=500,
     seeds=tuple(range(5)),
     held_out=5000,
+    longer=(Cell("mnist", 500, 1000, LONGER),),
 )
 QUICK = Plan(
-    cells=(Cell("digits", 50, 30), Cell("digits", 200, 40)), width=100, seeds=tuple(range(2)), held_out=500
+    cells=(Cell("digits", 50, 30), Cell("digits", 200, 40)),
+    width=100,
+    seeds=tuple(range(2)),
+    held_out=500,
+    longer=(Cell("digits", 50, 80, LONGER),),
 )
 
 
@@ -247,7 +254,7 @@ def main() -> None:
     folder = arguments.out or (QUICK_FOLDER if arguments.quick else FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    for cell in plan.cells:
+    for cell in (*plan.cells, *plan.longer):
         run_cell(plan, cell, folder, arguments.data_root)
 
 

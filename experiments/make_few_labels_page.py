@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,12 @@ def questions(errors: Errors) -> list[tuple[str, str]]:
     return [pair for pair in QUESTIONS if pair[0] in errors and pair[1] in errors]
 
 
-def few_page(plan: few.Plan, found: dict[few.Cell, tuple[Errors, Chosen]], figure: str) -> str:
+def few_page(
+    plan: few.Plan,
+    found: dict[few.Cell, tuple[Errors, Chosen]],
+    longer: dict[few.Cell, tuple[Errors, Chosen]],
+    figure: str,
+) -> str:
     parts = [
         f"![Error against the number of labels, and its difference from plain training]({figure})",
         "Top: test error; bottom: paired difference from plain training; bars: ± one standard error.",
@@ -84,10 +90,13 @@ def few_page(plan: few.Plan, found: dict[few.Cell, tuple[Errors, Chosen]], figur
     ]
     for data in dict.fromkeys(cell.data for cell in found):
         parts += [f"## {TITLES[data]}", *data_part(plan, {c: r for c, r in found.items() if c.data == data})]
+    if longer:
+        parts += ["## Longer", *longer_part(plan, longer)]
+    there = found | longer
     missing = [
-        f"{TITLES[cell.data]} with {cell.labels:,} labels: {', '.join(gone) if cell in found else 'all'}"
-        for cell in plan.cells
-        if (gone := [m for m in cell.methods if m not in found.get(cell, ({}, {}))[0]])
+        f"{name_of(cell)}: {', '.join(gone) if cell in there else 'all'}"
+        for cell in (*plan.cells, *plan.longer)
+        if (gone := [m for m in cell.methods if m not in there.get(cell, ({}, {}))[0]])
     ]
     if missing:
         parts.append("Planned and not complete: " + "; ".join(missing) + ".")
@@ -139,6 +148,32 @@ def data_part(plan: few.Plan, found: dict[few.Cell, tuple[Errors, Chosen]]) -> l
         parts += [f"### {TITLES[cell.data]}, {cell.labels:,} labels", gaps(against_plain(own), own)]
         if pairs := questions(own):
             parts += ["What each part adds:", gaps(pairs, own)]
+    return parts
+
+
+def name_of(cell: few.Cell) -> str:
+    return f"{TITLES[cell.data]}, {cell.labels:,} labels, {cell.steps:,} steps"
+
+
+def longer_part(plan: few.Plan, found: dict[few.Cell, tuple[Errors, Chosen]]) -> list[str]:
+    """Some methods again, tuned and trained for many more steps."""
+    methods = [m for m in METHODS if any(m in errors for errors, _ in found.values())]
+    rows = []
+    for m in methods:
+        cells = [
+            f"{percent(errors[m])} ({spell(chosen[m], m, cell.data)})" if m in errors else "–"
+            for cell, (errors, chosen) in found.items()
+        ]
+        rows.append([m, *cells])
+    parts = [
+        "Some methods again, tuned and trained for many more steps. Test error in %, mean ± standard error "
+        f"of {len(plan.seeds)} seeds; in brackets what was chosen:",
+        table(["method", *map(name_of, found)], rows),
+    ]
+    for cell, (errors, _) in found.items():
+        parts += [f"### {name_of(cell)}", gaps(against_plain(errors), errors)]
+        if pairs := questions(errors):
+            parts += ["What each part adds:", gaps(pairs, errors)]
     return parts
 
 
@@ -287,9 +322,12 @@ def main() -> None:
             empty = f"# {name}, quick run\n\n<!-- results -->\n<!-- end of results -->\n"
             write_text(pages / f"{name}.md", empty)
     plan = few.QUICK if quick else few.FULL
-    if found := few_results(plan, few.QUICK_FOLDER if quick else few.FOLDER):
+    results = few.QUICK_FOLDER if quick else few.FOLDER
+    if found := few_results(plan, results):
         draw_few(plan, found, pages / "figures" / "few-labels.svg")
-        put_between_marks(pages / "few-labels.md", few_page(plan, found, "figures/few-labels.svg"))
+        longer = few_results(replace(plan, cells=plan.longer), results)
+        page = few_page(plan, found, longer, "figures/few-labels.svg")
+        put_between_marks(pages / "few-labels.md", page)
     folder = noise.QUICK_FOLDER if quick else noise.FOLDER
     plans = {
         each: noise_results(each, folder) for each in ((noise.QUICK,) if quick else (noise.FULL, noise.CIFAR))

@@ -12,6 +12,7 @@ import mnist_width_5000 as wide
 import paper_curves as paper
 from make_results import DOCS, gaps, holm, percent, small, table
 from paper_curves_figures import (
+    DATA,
     LAYERS,
     Curves,
     Point,
@@ -27,7 +28,6 @@ from paper_curves_runs import read
 from obverse.training.compare import mean_and_se, paired_p_value
 
 SHOWN = ("test_error", "shadow_error", "label_agreement")
-VARIANTS = (paper.OUTPUT, paper.SAMPLING, paper.SMOOTHING, paper.UNSCALED)
 HEAD = ["method", "rate", "weight", "seeds", "test error %", "error on shadows %", "same label %"]
 
 
@@ -133,8 +133,6 @@ def quantities() -> dict[str, Callable[[Point], float | None]]:
 
 AUDITED = (
     (paper.SHADOW, paper.BACKPROP),
-    (paper.WEIGHT_1, paper.BACKPROP),
-    (paper.WEIGHT_1, paper.CONTROL_1),
     (paper.BOTH, paper.DROPOUT),
 )
 
@@ -189,6 +187,13 @@ def epochs(part: str, steps: int) -> str:
     return f"{steps:,} steps, {100 * steps / points:g} epochs"
 
 
+def shape_of(part: str) -> str:
+    """Data set and layers, as `MNIST, 784-1000-1000-10`."""
+    settings = paper.PARTS[part].base
+    ends = {"mnist": (784, 10), "cifar10": (3072, 10), "cifar100": (3072, 100)}[settings.data]
+    return f"{DATA[settings.data]}, {'-'.join(map(str, (ends[0], *settings.hidden, ends[1])))}"
+
+
 def diverged(folder: Path, part: str) -> str:
     """A sentence for each arm that did not reach its end with every seed; nothing if all did."""
     records = list(read(folder / f"{part}.jsonl").values())
@@ -220,28 +225,28 @@ def told(curves: Curves, arm: str, other: str, step: int) -> str:
     )
 
 
-def everywhere(mnist: Curves, full: Curves, cifar: Curves, arm: str, other: str) -> str:
-    """The same comparison on both data sets and at both widths of MNIST, at the end."""
-    parts = [("MNIST", mnist), ("MNIST, width 5000", full), ("CIFAR-10", cifar)]
-    return " ".join(f"{name}: {told(curves, arm, other, last_step(curves))}" for name, curves in parts)
+def everywhere(parts: Mapping[str, Curves], arm: str, other: str) -> str:
+    """The same comparison on every data set and width, at the end."""
+    return " ".join(
+        f"{name}: {told(curves, arm, other, last_step(curves))}" for name, curves in parts.items()
+    )
 
 
-def summary(folder: Path, mnist: Curves, cifar: Curves, variants: Curves, full: Curves) -> str:
-    """What the paper shows beside what is seen here."""
-    m, c, v, w = map(last_step, (mnist, cifar, variants, full))
-    wide_four = only(full, paper.FOUR)
-    apart = (
-        f"MNIST: {tracking(only(mnist, paper.FOUR), m)}. CIFAR-10: {tracking(only(cifar, paper.FOUR), c)}."
+def summary(folder: Path, parts: Mapping[str, Curves], variants: Curves, full: Curves) -> str:
+    """What the paper shows beside what is seen here; `full` has the unscaled arm, at width 5000."""
+    v, w = last_step(variants), last_step(full)
+    apart = " ".join(
+        f"{name}: {tracking(only(curves, paper.FOUR), last_step(curves))}." for name, curves in parts.items()
     )
     seventh = [told(variants, arm, paper.SHADOW, v) for arm in (paper.SAMPLING, paper.SMOOTHING)]
     unscaled = [diverged(folder, "mnist-5000")]
-    unscaled += [told(full, paper.UNSCALED, arm, w) for arm in (paper.BACKPROP, paper.CONTROL, paper.SHADOW)]
+    unscaled += [told(full, paper.UNSCALED, arm, w) for arm in (paper.BACKPROP, paper.SHADOW)]
     rows = [
         [
             "Figure 5: without dropout the error drops much faster with SHADOW, and an advantage stays",
-            everywhere(mnist, wide_four, cifar, paper.SHADOW, paper.BACKPROP),
+            everywhere(parts, paper.SHADOW, paper.BACKPROP),
         ],
-        ["Figure 3: with dropout too", everywhere(mnist, wide_four, cifar, paper.BOTH, paper.DROPOUT)],
+        ["Figure 3: with dropout too", everywhere(parts, paper.BOTH, paper.DROPOUT)],
         ["the error on shadows tracks the real one", f"Error on shadows minus real error, points. {apart}"],
         [
             "Figure 6: from h̃3 similar to or better than from h̃2",
@@ -254,13 +259,14 @@ def summary(folder: Path, mnist: Curves, cifar: Curves, variants: Curves, full: 
 
 
 RUN = """Two hidden ReLU layers, He's Gaussian start, batch 100, constant rate, pixels in [0, 1]. Momentum
-0.9 is ours; the paper does not speak of it. Shadows come from h̃2 and get the norm of their image, unless it
-says otherwise. Rates 4^a·0.001 and weights 2^b, b from −3 to 3, are the paper's. They were chosen on 10,000
-held-out points in one short run each ({mnist} steps on MNIST, {cifar} on CIFAR-10): from the paper's largest
-rate to the better neighbour until none is better, then in the same way from weight 1, and again in turn (the
-second turn on CIFAR-10 only). If the best rate lies beyond the paper's a ≤ 2, larger ones were tried too. The
-paper trains every candidate to its end. Final runs use all training points, {seeds} seeds, and the same start
-and batches for every method.
+0.9 is ours; the paper does not speak of it. Products are in bfloat16 for {half}; everywhere else, and for
+weights, sums and all that is measured, in float32. Shadows come from h̃2 and get the norm of their image,
+unless it says otherwise. Rates 4^a·0.001 and weights 2^b, b from −3 to 3, are the paper's. They were chosen
+on 10,000 held-out points in one short run each ({tuning}): from the paper's largest rate to the better
+neighbour until none is better, then in the same way from weight 1, and again in turn until neither moves.
+Where the best rate lies beyond the paper's a ≤ 2, larger ones were tried too (not at width 5000). The paper
+trains every candidate to its end. Final runs use all training points, {seeds} seeds, and the same start and
+batches for every method.
 
 In the table above p is that of one comparison; the tables below correct for all that they hold (Holm).
 A weight w also makes the step longer, by up to 1 + w. The controls are plain backpropagation with the rate
@@ -268,40 +274,43 @@ times 1 + w. Three seeds are few: a paired t test calls a difference real (p < 0
 errors on."""
 
 
-def least_weight(folder: Path) -> str:
-    found = chosen(folder, "mnist-1000")[paper.SHADOW][1]
-    at_edge = " the least of the grid," if found == 2.0 ** paper.WEIGHTS[0] else ""
-    return f"On MNIST that is {found:g},{at_edge} so {paper.WEIGHT_1} is shown too."
+def least_weight(folder: Path, part: str) -> str:
+    """What is to be said of the weight that SHADOW chose for a part."""
+    found = chosen(folder, part)[paper.SHADOW][1]
+    at_edge = ", the least of the grid" if found == 2.0 ** paper.WEIGHTS[0] else ""
+    return f"{shape_of(part)}: {found:g}{at_edge}."
 
 
-def figures_3_5(folder: Path, mnist: Curves, cifar: Curves) -> str:
-    without = [(paper.SHADOW, paper.BACKPROP)]
-    of_mnist = [*without, (paper.WEIGHT_1, paper.BACKPROP), (paper.WEIGHT_1, paper.CONTROL_1)]
-    of_cifar = [*without, (paper.SHADOW, paper.CONTROL)]
-    with_dropout = [
-        (paper.DROPOUT, paper.BACKPROP),
-        (paper.BOTH, paper.DROPOUT),
-        (paper.BOTH, paper.SHADOW),
-    ]
-    m, c = last_step(mnist), last_step(cifar)
+WITHOUT = ((paper.SHADOW, paper.BACKPROP), (paper.SHADOW, paper.CONTROL))
+WITH_DROPOUT = (
+    (paper.DROPOUT, paper.BACKPROP),
+    (paper.BOTH, paper.DROPOUT),
+    (paper.BOTH, paper.SHADOW),
+)
+
+
+def shown_part(folder: Path, part: str, curves: Curves) -> str:
+    """The table of a part at its end, and its differences."""
+    shape, step = shape_of(part), last_step(curves)
+    return f"""### {shape}, {epochs(part, step)}
+
+{final_table(curves, chosen(folder, part), step)}
+
+{ends(curves, [*WITHOUT, *WITH_DROPOUT], paper.PARTS[part].every)}"""
+
+
+def figures_3_5(folder: Path, parts: Mapping[str, Curves]) -> str:
+    shown = "\n".join(shown_part(folder, part, curves) for part, curves in parts.items())
+    weights = " ".join(least_weight(folder, part) for part in parts)
     return f"""## Figures 3 and 5
 
 ![Errors on images and on their shadows, by method](figures/paper-figures-3-5.svg)
 
 Mean over seeds, band ± one standard error; the untrained net is left out. On CIFAR-10, here and below, only
-the last point is of all test images, the others of {paper.PARTS["cifar10-500"].points:,}.
-{paper.SHADOW} has the weight that did best on held-out points. {least_weight(folder)}
+the last point is of all test images, the others of {paper.PARTS["cifar10-1000"].points:,}.
+{paper.SHADOW} has the weight that did best on held-out points. {weights}
 
-### MNIST, 784-1000-1000-10, {epochs("mnist-1000", m)}
-
-{final_table(mnist, chosen(folder, "mnist-1000"), m)}
-
-{ends(mnist, of_mnist + with_dropout, paper.PARTS["mnist-1000"].every)}
-### CIFAR-10, 3072-500-500-10, {epochs("cifar10-500", c)}
-
-{final_table(cifar, chosen(folder, "cifar10-500"), c)}
-
-{ends(cifar, of_cifar + with_dropout, paper.PARTS["cifar10-500"].every)}"""
+{shown}"""
 
 
 def figures_6_7(folder: Path, cifar: Curves) -> str:
@@ -309,9 +318,8 @@ def figures_6_7(folder: Path, cifar: Curves) -> str:
     pairs = [(arm, paper.SHADOW) for arm in cifar if arm not in (paper.SHADOW, paper.BACKPROP)]
     return f"""## Figures 6 and 7
 
-CIFAR-10 as in the paper, 3072-500-500-10, {epochs("cifar10-500", step)}. The variants from h̃3, with sampling
-(half of every layer is kept), with smoothing and without a scale train with the rate and weight that
-{paper.SHADOW} chose.
+{shape_of("cifar10-500")}, {epochs("cifar10-500", step)}. The variants from h̃3, with sampling (half of every
+layer is kept) and with smoothing train with the rate and weight that {paper.SHADOW} chose.
 
 ![Errors of the variants](figures/paper-figures-6-7.svg)
 
@@ -322,40 +330,30 @@ CIFAR-10 as in the paper, 3072-500-500-10, {epochs("cifar10-500", step)}. The va
 
 def full_width(folder: Path, full: Curves) -> str:
     four = only(full, (*paper.FOUR, paper.CONTROL))
-    full = only(full, (paper.BACKPROP, paper.SHADOW, paper.CONTROL, paper.UNSCALED, paper.SLOWER))
+    full = only(full, (paper.BACKPROP, paper.SHADOW, paper.UNSCALED))
     step, end = last_step(full), last_step(four)
     pairs = [
         (paper.SHADOW, paper.BACKPROP),
-        (paper.SHADOW, paper.CONTROL),
         (paper.UNSCALED, paper.BACKPROP),
-        (paper.UNSCALED, paper.CONTROL),
         (paper.UNSCALED, paper.SHADOW),
-        (paper.SLOWER, paper.BACKPROP),
     ]
-    at_end = [
-        (paper.SHADOW, paper.BACKPROP),
-        (paper.SHADOW, paper.CONTROL),
-        (paper.DROPOUT, paper.BACKPROP),
-        (paper.BOTH, paper.DROPOUT),
-    ]
-    return f"""## The paper's width
+    return f"""## The paper's width on MNIST
 
-MNIST, 784-5000-5000-10, {epochs("mnist-5000", end)}; the runs of [results.md](results.md), which has their
+{shape_of("mnist-5000")}, {epochs("mnist-5000", end)}; the runs of [results.md](results.md), which has their
 curves and their tuning.
 
 {final_table(four, wide_settings(folder), end)}
 
-{paired(at(four, end, field("test_error")), at_end)}
+{paired(at(four, end, field("test_error")), [*WITHOUT, *WITH_DROPOUT[:2]])}
 
-## With and without a scale
+### With and without a scale
 
 The paper's x' = r(W₁ r(W₂ h̃₂)) has no scale; the {paper.SHADOW} of these pages gives it the norm of x. At
 He's start the theory's scale 2/(n s²) is 1, so that no scale is the right one; then training makes W larger.
 
-MNIST, 784-5000-5000-10, the first {wide.CURVE_POINTS:,} test images, after {step} steps, a beginning only.
-{paper.BACKPROP}, {paper.SHADOW} and its control are the runs of [results.md](results.md), where they go on to
-1,200 steps. {paper.UNSCALED} has the rate and weight that {paper.SHADOW} chose, not its own;
-{paper.SLOWER} a quarter of that rate. {diverged(folder, "mnist-5000")}
+The first {wide.CURVE_POINTS:,} test images, after {epochs("mnist-5000", step)}. {paper.BACKPROP} and
+{paper.SHADOW} are the runs above on their way; {paper.UNSCALED} chose its own rate and weight in the same
+way. {diverged(folder, "mnist-5000")}
 
 {final_table(full, wide_settings(folder), step)}
 
@@ -365,7 +363,7 @@ MNIST, 784-5000-5000-10, the first {wide.CURVE_POINTS:,} test images, after {ste
 """
 
 
-def random_like_text(mnist: Curves) -> str:
+def random_like_text(folder: Path, mnist: Curves) -> str:
     return f"""## Is training random-like?
 
 The nets of Figures 3 and 5 on MNIST, audited along the way ([audit.md](audit.md) says what the numbers mean),
@@ -383,11 +381,11 @@ table:
 
 {audit_gaps(mnist)}
 
-{random_like_words(mnist)}
+{random_like_words(folder, mnist)}
 """
 
 
-def random_like_words(curves: Curves) -> str:
+def random_like_words(folder: Path, curves: Curves) -> str:
     """A sentence a quantity, with its numbers, and what they come to."""
     step, named = last_step(curves), quantities()
 
@@ -400,7 +398,7 @@ def random_like_words(curves: Curves) -> str:
 
     def told_of(quantity: str, layer: str) -> str:
         start = number(list(at(curves, 0, named[f"{layer}: {quantity}"])[paper.BACKPROP].values()))
-        arms = [arm for arm in (paper.BACKPROP, paper.CONTROL_1, paper.WEIGHT_1) if arm in curves]
+        arms = (paper.BACKPROP, paper.SHADOW, paper.DROPOUT, paper.BOTH)
         ends = [f"{end(quantity, layer, arm)} ({arm})" for arm in arms]
         return f"{layer} {start} untrained, {', '.join(ends)}"
 
@@ -411,14 +409,26 @@ def random_like_words(curves: Curves) -> str:
 
 - *Entries and bulk* stay normal and Marchenko–Pastur under every method: distances of at most
   {largest(KS):.3f} and {largest(BULK):.3f}.
-- *Spikes* ({both_layers(SPIKES)}) and the *way gone* ({both_layers(MOVED)}) follow the length of the step
-  more than the shadows.
+- *Spikes*, share of the energy: {both_layers(SPIKES)}.
+- *Way gone*, ‖W − W₀‖ / ‖W₀‖: {both_layers(MOVED)}.
 - *A single layer with random h*, error ÷ shuffled: {both_layers(RANDOM)}.
 - *A single layer with its own h*, error ÷ shuffled: {both_layers(OWN)}.
-- *Down to the pixels and up*: {both_layers(DOWN_UP)}. With dropout: h2
-  {end(DOWN_UP, "h2", paper.DROPOUT)}, with shadows too {end(DOWN_UP, "h2", paper.BOTH)} (the rates differ).
+- *Down to the pixels and up*: {both_layers(DOWN_UP)}.
+
+{same_rates(folder)}
 
 {reversible(curves)}"""
+
+
+def same_rates(folder: Path) -> str:
+    """Whether a difference may be one of the rate."""
+    rates = {arm: rate for arm, (rate, _) in chosen(folder, "mnist-1000").items()}
+    said = []
+    for arm, other in AUDITED:
+        alike = rates[arm] == rates[other]
+        same = "chose the same rate" if alike else "chose different rates, which tell them apart too"
+        said.append(f"{arm} and {other} {same}")
+    return "; ".join(said) + "."
 
 
 def reversible(curves: Curves) -> str:
@@ -429,10 +439,7 @@ def reversible(curves: Curves) -> str:
         for arm, seeds in at(curves, last_step(curves), value).items()
     }
     start = mean_and_se(list(at(curves, 0, value)[paper.BACKPROP].values()))[0]
-    shadows, plain = (
-        (paper.SHADOW, paper.WEIGHT_1, paper.BOTH),
-        (paper.BACKPROP, paper.CONTROL_1, paper.DROPOUT),
-    )
+    shadows, plain = (paper.SHADOW, paper.BOTH), (paper.BACKPROP, paper.DROPOUT)
     if not max(found[arm] for arm in shadows) < start < min(found[arm] for arm in plain):
         return "No method makes h2 easier or harder to get back throughout."
     return """So SHADOW does not keep the weights random; it keeps the net *reversible*. Without shadows h2
@@ -441,44 +448,45 @@ error on shadows stays near the real one."""
 
 
 def page(folder: Path) -> str:
-    mnist, cifar, full = curves_of(folder, "mnist-1000"), curves_of(folder, "cifar10-500"), width_5000(folder)
-    variants = only(cifar, (paper.BACKPROP, paper.SHADOW, *VARIANTS))
-    cifar = only(cifar, (*paper.FOUR, *paper.FULL_WEIGHT, paper.CONTROL))
-    parts = {name: paper.PARTS[name].tuning_steps for name in ("mnist-1000", "cifar10-500")}
-    ran = RUN.format(mnist=parts["mnist-1000"], cifar=parts["cifar10-500"], seeds=len(paper.SEEDS))
+    curves = {part: curves_of(folder, part) for part in ("mnist-1000", "cifar10-1000", "cifar10-5000")}
+    mnist, full, variants = curves["mnist-1000"], width_5000(folder), curves_of(folder, "cifar10-500")
+    shown = {shape_of(part).replace(", ", " "): one for part, one in curves.items()}
+    shown[shape_of("mnist-5000").replace(", ", " ")] = only(full, (*paper.FOUR, paper.CONTROL))
+    tuned = {part: paper.PARTS[part].tuning_steps for part in (*curves, "cifar10-500", "mnist-5000")}
+    ran = RUN.format(
+        tuning=", ".join(f"{steps:,} steps for {shape_of(part)}" for part, steps in tuned.items()),
+        half="; ".join(shape_of(part) for part in tuned if paper.PARTS[part].base.precision == "bf16"),
+        seeds=len(paper.SEEDS),
+    )
+    tables = "\n\n".join(f"{shape_of(part)}:\n\n{tuning_table(folder, part)}" for part in tuned)
     return f"""# The paper's experiments
 
 Figures 3, 5, 6 and 7 of *Why are deep nets reversible: a simple theory, with implications for training*
-(Arora, Liang and Ma, 2015), as far as a core goes in two hours, and what training does to the weights. Made
+(Arora, Liang and Ma, 2015), as far as two cores go in two hours, and what training does to the weights. Made
 by `python experiments/make_paper_page.py` from experiments/results. `python experiments/paper_curves.py
 --data-root DIR` runs it; `--quick` runs a reduced version on embedded digits in a minute.
 
-{summary(folder, mnist, cifar, variants, full)}
+{summary(folder, shown, variants, full)}
 
 ## What was run
 
 {ran}
 
-{figures_3_5(folder, mnist, cifar)}
+{figures_3_5(folder, curves)}
 {figures_6_7(folder, variants)}
 {full_width(folder, full)}
-{random_like_text(mnist)}
+{random_like_text(folder, mnist)}
 ## Tuning
 
-The held-out error of every candidate. MNIST, width 1000:
+The held-out error of every candidate.
 
-{tuning_table(folder, "mnist-1000")}
-
-CIFAR-10, width 500:
-
-{tuning_table(folder, "cifar10-500")}
+{tables}
 
 ## Not run
 
-CIFAR-10 at width 5000 (`--part cifar10-5000`) would have taken more time than there was; so would longer
-runs, which the paper's last iterations need. CIFAR-100
-(`--part cifar100-500`, or `obverse compare --data cifar100`) goes through the same commands, but its files
-could not be had; its reader is tested on small files of the official format.
+The paper trains width 5000 to the end; here those runs are beginnings. CIFAR-100 (`--part cifar100-500`, or
+`obverse compare --data cifar100`) goes through the same commands, but its files could not be had; its reader
+is tested on small files of the official format.
 """
 
 

@@ -75,7 +75,11 @@ GAP_HEAD = ["method", "minus", "difference, points", "p", "p (Holm)", "verdict"]
 
 def gaps(pairs: Sequence[tuple[str, str]], errors: dict[str, list[float]]) -> str:
     """A table of paired differences: t test over seeds, two-sided, Holm-adjusted, and a sentence a row."""
-    found = [differences(errors[name], errors[other]) for name, other in pairs]
+    return gap_table(pairs, [differences(errors[name], errors[other]) for name, other in pairs])
+
+
+def gap_table(pairs: Sequence[tuple[str, str]], found: Sequence[Sequence[float]]) -> str:
+    """The same of differences that are known, in points; each pair over seeds of its own."""
     raw = [paired_p_value(gap) or 1.0 for gap in found]
     rows = []
     for (name, other), gap, p, adjusted in zip(pairs, found, raw, holm(raw), strict=True):

@@ -16,7 +16,7 @@ from typing import Any
 import better_shadow as better
 import unlabelled as few
 from drawing import GREY, new_figure, save, tidy
-from make_results import DOCS, gaps, percent, put_between_marks, table
+from make_results import DOCS, differences, gap_table, percent, put_between_marks, table
 
 from obverse.training.compare import mean_and_se
 
@@ -36,6 +36,7 @@ AGAINST = [
     ("shadows", "noise"),
     ("sampled shadows", "noise"),
     ("noise + shadow denoising", "noise"),
+    (few.LATE, "noise"),
     ("noise + shadow denoising", "noise + another decoder"),
     ("noise + another decoder", "noise"),
     ("shadows of noisy x", "noise"),
@@ -64,11 +65,14 @@ def errors_of(entries: Mapping[str, Any], field: str = "test_error") -> dict[str
 
 def paired(pairs: Sequence[tuple[str, str]], errors: Mapping[str, list[float]]) -> str:
     """The table of differences over the seeds that both have."""
-    seen = [pair for pair in pairs if all(name in errors for name in pair)]
-    count = min(len(errors[name]) for pair in seen for name in pair)
-    if count < 2:
+    seen = [pair for pair in pairs if all(len(errors.get(name, ())) > 1 for name in pair)]
+    if not seen:
         return "One seed is not enough for a test."
-    return gaps(seen, {name: values[:count] for name, values in errors.items()})
+    found = []
+    for name, other in seen:
+        count = min(len(errors[name]), len(errors[other]))
+        found.append(differences(errors[name][:count], errors[other][:count]))
+    return gap_table(seen, found)
 
 
 def classic(folder: Path) -> str:

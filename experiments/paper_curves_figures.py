@@ -22,13 +22,10 @@ from obverse.training.compare import mean_and_se
 LOOK = {
     paper.BACKPROP: (0, 0),
     paper.SHADOW: (1, 1),
-    paper.WEIGHT_1: (4, 4),
     paper.CONTROL: (6, 6),
-    paper.CONTROL_1: (6, 5),
     paper.DROPOUT: (2, 2),
     paper.BOTH: (3, 3),
     paper.UNSCALED: (5, 9),
-    paper.SLOWER: (4, 8),
     paper.OUTPUT: (5, 5),
     paper.SAMPLING: (2, 7),
     paper.SMOOTHING: (3, 8),
@@ -192,18 +189,19 @@ def save(figure: Any, place: Path) -> None:
 
 def draw_all(folder: Path, figures: Path, form: str = "svg") -> list[Path]:
     """Every figure that the results are there for."""
-    mnist, cifar, full = curves_of(folder, "mnist-1000"), curves_of(folder, "cifar10-500"), width_5000(folder)
+    mnist, full = curves_of(folder, "mnist-1000"), width_5000(folder)
     drawn: dict[str, Any] = {}
-    figure_3 = (*paper.FOUR, *paper.FULL_WEIGHT, paper.CONTROL)
+    figure_3 = (*paper.FOUR, paper.CONTROL)
     panels = [
         (title_of(folder, part), only(curves, figure_3))
-        for part, curves in (("mnist-1000", mnist), ("cifar10-500", cifar))
-        if curves
+        for part in ("mnist-1000", "cifar10-1000", "cifar10-5000")
+        if (curves := curves_of(folder, part))
     ]
     if panels:
         drawn["figures-3-5"] = grid_of_errors(panels)
-    sixth = only(cifar, (paper.BACKPROP, paper.SHADOW, paper.OUTPUT))
-    seventh = only(cifar, (paper.BACKPROP, paper.SHADOW, paper.SAMPLING, paper.SMOOTHING))
+    variants = curves_of(folder, "cifar10-500")
+    sixth = only(variants, (paper.BACKPROP, paper.SHADOW, paper.OUTPUT))
+    seventh = only(variants, (paper.BACKPROP, paper.SHADOW, paper.SAMPLING, paper.SMOOTHING))
     if len(sixth) == 3 and len(seventh) > 2:
         drawn["figures-6-7"] = grid_of_errors([("from h̃2 or h̃3", sixth), ("sampling, smoothing", seventh)])
     if full:

@@ -88,6 +88,20 @@ class Rising(ShadowLoss):
             self.weight = full
 
 
+class LateDenoise(ShadowLoss):
+    """The loss of denoising from the middle of training on; `progress` runs from 0 to 1."""
+
+    progress = 0.0
+
+    def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+        full = self.denoise
+        self.denoise = full if self.progress >= 0.5 else 0.0
+        try:
+            return super().forward(x, y)
+        finally:
+            self.denoise = full
+
+
 class Variant(ClassifierTask):
     """A ClassifierTask with one of these losses."""
 
@@ -108,3 +122,9 @@ class Variant(ClassifierTask):
         )
         if isinstance(self.loss, UntiedDecoder):
             self.optimizer.param_groups[0]["params"].extend(self.loss.decoder.parameters())
+
+    def step(self, epoch: int, index: int) -> float:
+        if isinstance(self.loss, LateDenoise):
+            number = epoch * self.steps_per_epoch + index
+            self.loss.progress = number / (self.settings.epochs * self.steps_per_epoch)
+        return super().step(epoch, index)

@@ -13,7 +13,7 @@ for every method, and the official test set. Three methods also for 2,000 steps 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from time import process_time
 from typing import Any
 
 from result_files import RESULTS, measure
-from shadow_variants import FromEitherLayer, FromNoisy, FromNoisyHidden, UntiedDecoder, Variant
+from shadow_variants import FromEitherLayer, FromNoisy, FromNoisyHidden, LateDenoise, UntiedDecoder, Variant
 
 from obverse.data import Dataset, load
 from obverse.shadow import ShadowLoss
@@ -51,8 +51,14 @@ LONG = {
     "plain": ((0.001, 0.0, 0.0), (0.002, 0.0, 0.0), (0.004, 0.0, 0.0)),
     "noise": ((0.002, 4.0, 0.0), (0.002, 8.0, 0.0), (0.001, 4.0, 0.0)),
     "noise + shadow denoising": ((0.002, 4.0, 10.0), (0.002, 8.0, 10.0), (0.001, 4.0, 10.0)),
+    "noise, then shadow denoising too": ((0.002, 4.0, 10.0), (0.002, 8.0, 10.0), (0.001, 4.0, 10.0)),
 }
-LONGEST = ("noise", "noise + shadow denoising")  # the others end long before 10,000 steps
+LATE = "noise, then shadow denoising too"
+# Plain training ends long before 10,000 steps; denoising from the middle on is for those alone.
+LONGER_METHODS = {
+    "long": ("plain", "noise", "noise + shadow denoising"),
+    "longest": ("noise", LATE, "noise + shadow denoising"),
+}
 TUNING_SEED, SEEDS = 1000, range(5)
 HELD_OUT = 1000
 ABOUT = {"labels": LABELS, "base": BASE.to_dict() | {"data_root": None}}
@@ -94,6 +100,7 @@ METHODS = {
     "shadows from h1 and h2": Method(AGREE, ("weight",), FromEitherLayer),
     "shuffled shadows": Method({**AGREE, "control": "shuffled"}, ("weight",)),
 }
+LATE_METHOD = Method({**AGREE, "control": "noise"}, ("weight", "denoise"), LateDenoise)
 
 
 def train(method: Method, settings: Settings, data: Dataset, steps: int) -> dict[str, Any]:
@@ -164,8 +171,12 @@ def run(
             )
 
 
+def long_method(name: str) -> Method:
+    return LATE_METHOD if name == LATE else METHODS[name]
+
+
 def long_settings(name: str, rate: float, weight: float, denoise: float) -> Settings:
-    settings = METHODS[name].settings(rate, 1.0)
+    settings = long_method(name).settings(rate, 1.0)
     return replace(settings, batch=LABELS, weight=weight, denoise=denoise)
 
 
@@ -174,16 +185,17 @@ def choose_long(tuning: Mapping[str, Any], name: str) -> tuple[float, float, flo
     return min(LONG[name], key=lambda trial: tuning["|".join(map(str, (name, *trial)))]["test_error"])
 
 
-def run_long(data: Dataset, folder: Path, kind: str, steps: tuple[int, int], seeds: range) -> None:
+def run_long(
+    data: Dataset, folder: Path, kind: str, names: Sequence[str], steps: tuple[int, int], seeds: range
+) -> None:
     held_out, (tuning_steps, final_steps) = tuning_data(data), steps
-    names = LONGEST if kind == "longest" else tuple(LONG)
     tuning = measure(
         folder / f"{kind}-tuning.json",
         ABOUT | {"steps": tuning_steps, "seed": TUNING_SEED},
         {
             "|".join(map(str, (name, *trial))): partial(
                 train,
-                METHODS[name],
+                long_method(name),
                 replace(long_settings(name, *trial), seed=TUNING_SEED),
                 held_out,
                 tuning_steps,
@@ -197,7 +209,9 @@ def run_long(data: Dataset, folder: Path, kind: str, steps: tuple[int, int], see
         folder / f"{kind}.json",
         ABOUT | {"steps": final_steps},
         {
-            f"{name}|{seed}": partial(train, METHODS[name], replace(settings, seed=seed), data, final_steps)
+            f"{name}|{seed}": partial(
+                train, long_method(name), replace(settings, seed=seed), data, final_steps
+            )
             for seed in seeds
             for name, settings in chosen.items()
         },
@@ -207,23 +221,24 @@ def run_long(data: Dataset, folder: Path, kind: str, steps: tuple[int, int], see
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data-root", help="folder that holds mnist/")
-    parser.add_argument("--methods", help="names, by commas [all]")
+    parser.add_argument("--methods", help="names, with semicolons between them [all]")
     parser.add_argument("--long", action="store_true", help="only the longer runs")
     parser.add_argument(
         "--quick", action="store_true", help="a few steps on embedded digits, into runs/quick"
     )
     arguments = parser.parse_args()
-    names = arguments.methods.split(",") if arguments.methods else list(METHODS)
+    names = arguments.methods.split(";") if arguments.methods else list(METHODS)
     if arguments.quick:
         run(load("digits"), QUICK_FOLDER, names, 5, 40, range(2))
-        for kind in LONGER:
-            run_long(load("digits"), QUICK_FOLDER, kind, (5, 40), range(2))
+        for kind, methods in LONGER_METHODS.items():
+            run_long(load("digits"), QUICK_FOLDER, kind, methods, (5, 40), range(2))
         return
     data = load("mnist", arguments.data_root)
     if not arguments.long:
         run(data, FOLDER, names, TUNING_STEPS, FINAL_STEPS, SEEDS)
     for kind, steps in LONGER.items():
-        run_long(data, FOLDER, kind, steps, SEEDS)
+        methods = [name for name in LONGER_METHODS[kind] if not arguments.methods or name in names]
+        run_long(data, FOLDER, kind, methods, steps, SEEDS)
 
 
 if __name__ == "__main__":

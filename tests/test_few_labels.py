@@ -335,7 +335,7 @@ def test_pages_come_from_the_files(lab: Any, tmp_path: Path) -> None:
     few, noise, page = lab.few_labels, lab.label_noise, lab.make_few_labels_page
     methods = ("plain", "SHADOW", "noise", "dropout", "mixup")
     cell = replace(few.QUICK.cells[0], methods=methods)
-    plan = replace(few.QUICK, cells=(cell,), seeds=tuple(range(5)))
+    plan = replace(few.QUICK, cells=(cell,), seeds=tuple(range(5)), longer=())
     shift = {"plain": 0.0, "SHADOW": 0.02, "noise": -0.03, "dropout": 0.0, "mixup": 0.0}
     jitter = (0.001, -0.001, 0.002, 0.0, -0.002)
 
@@ -355,13 +355,18 @@ def test_pages_come_from_the_files(lab: Any, tmp_path: Path) -> None:
     final = [t for m in methods for t in few.final_trials(plan, cell, m, best[m])]
     few.run_missing(final[:-1], tmp_path / "final.jsonl", made)  # the last seed of mixup is missing
     found = page.few_results(plan, tmp_path)
-    text = page.few_page(plan, found, "figures/few-labels.svg")
+    text = page.few_page(plan, found, {}, "figures/few-labels.svg")
     assert "| SHADOW | plain | 0 | 1 | 0 | +2.00 to +2.00 |" in text
     assert "| noise | plain | 1 | 0 | 0 | -3.00 to -3.00 |" in text
     assert "| dropout | plain | 0 | 0 | 1 |" in text
     assert "SHADOW is worse than noise by 5.00 points." in text
     assert "| plain | 22.00 ± 0.71 |" in text  # 20 to 24: their standard deviation is √2.5, over √5
-    assert "Planned and not complete: Digits, 8×8 with 50 labels: mixup." in text
+    assert "Planned and not complete: Digits, 8×8, 50 labels, 30 steps: mixup." in text
+    assert "## Longer" not in text
+    longer = page.few_page(replace(plan, cells=(), longer=(cell,)), {}, found, "figures/few-labels.svg")
+    assert "## Longer" in longer
+    assert "| SHADOW | 24.00 ± 0.67 (0.01\\*, 1) |" in longer  # 22.1, 22.9, 24.2, 25, 25.8
+    assert "SHADOW is worse than plain by 2.00 points." in longer
     assert "0.005\\*" in text
     page.draw_few(plan, found, tmp_path / "figures" / "few-labels.svg")
     assert (tmp_path / "figures" / "few-labels.svg").stat().st_size < 1_000_000

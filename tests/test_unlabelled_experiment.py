@@ -53,6 +53,19 @@ def test_every_method_takes_steps_and_changes_the_net(name, digits):
         assert not torch.equal(next(task.loss.decoder.parameters()), first)
 
 
+def test_denoising_from_the_middle_on(digits):
+    """The first half is training with noise alone, to the bit; the second is not."""
+    settings = replace(
+        few.long_settings(few.LATE, 0.002, 8.0, 10.0), hidden=(20, 20), train_size=40, batch=40, epochs=4
+    )
+    late = few.Variant(settings, digits, few.LATE_METHOD.loss)
+    alone = few.Variant(replace(settings, denoise=0.0), digits, few.METHODS["noise"].loss)
+    for epoch in range(4):
+        assert (late.step(epoch, 0) == alone.step(epoch, 0)) == (epoch < 2)
+        assert torch.equal(late.net.h1.weight, alone.net.h1.weight) == (epoch < 2)
+    assert late.loss.denoise == 10.0
+
+
 @pytest.mark.parametrize("name", better.WAYS)
 def test_every_way_takes_steps(name, digits):
     way = better.WAYS[name]
@@ -97,3 +110,8 @@ def test_the_pages_numbers_are_those_of_the_files(tmp_path, monkeypatch):
     table = pages.paired([("a", "b"), ("a", "missing")], {"a": [0.1, 0.2, 0.2], "b": [0.2, 0.2, 0.4]})
     assert "-10.00" in table
     assert "missing" not in table
+    uneven = pages.paired(
+        [("a", "b"), ("a", "c")], {"a": [0.1, 0.2, 0.2], "b": [0.2, 0.2], "c": [0.1, 0.2, 0.5]}
+    )
+    assert "| a | b | -5.00 ± 5.00 |" in uneven  # over the seeds that both have
+    assert "| a | c | -10.00 ± 10.00 |" in uneven

@@ -161,8 +161,10 @@ def test_rates_are_chosen_on_held_out_points_and_arms_take_what_they_say(experim
     assert trials.chosen(paper.SAMPLING) == replace(part.base, rate=0.064, weight=0.5, keep=0.5)
     assert trials.chosen(paper.BACKPROP) == replace(part.base, rate=0.064)
     wide = paper.PARTS["mnist-5000"]
-    unscaled = paper.Trials("a", wide, None, tmp_path).chosen(paper.UNSCALED)
-    assert unscaled == replace(wide.base, rate=0.016, weight=1.0, match_norm=False)
+    unscaled = paper.Trials("mnist-5000", wide, None, tmp_path).chosen(paper.UNSCALED)
+    # Its own choice, which at that width stays within the paper's rates.
+    assert unscaled == replace(wide.base, rate=0.016, weight=0.5, match_norm=False)
+    assert asked[-1] == (paper.UNSCALED, 10_000, 0, wide.tuning_steps, "mnist-5000-tuning.jsonl")
     assert trials.final(paper.SHADOW, 2)["test_error"] == 0
     assert asked[-1] == (paper.SHADOW, 0, 2, part.steps, "cifar10-500.jsonl")
 
@@ -233,9 +235,9 @@ def test_bands_are_over_the_seeds_and_at_the_steps_that_all_have(experiment):
 
 @pytest.fixture
 def results(experiment, tmp_path):
-    """A folder with made-up results of the two larger parts."""
+    """A folder with made-up results of the parts at width 1000 and 500."""
     paper = experiment("paper_curves")
-    for name in ("mnist-1000", "cifar10-500"):
+    for name in ("mnist-1000", "cifar10-1000", "cifar10-500"):
         part = paper.PARTS[name]
         lines = []
         for arm in part.arms:
@@ -330,7 +332,7 @@ def test_the_quick_version_runs_everything_and_draws_it(experiment, tmp_path, mo
     monkeypatch.setattr(paper, "QUICK_FOLDER", tmp_path)
     monkeypatch.setattr(sys, "argv", ["x", "--quick"])
     paper.main()
-    for name in ("mnist-1000", "cifar10-500", "mnist-5000"):
+    for name in set(paper.PARTS) - set(paper.BY_NAME_ONLY):
         arms = [json.loads(line)["arm"] for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
         assert arms == [*paper.PARTS[name].arms] * 2
     assert len(list((tmp_path / "figures").iterdir())) == 4
