@@ -194,6 +194,12 @@ def shape_of(part: str) -> str:
     return f"{DATA[settings.data]}, {'-'.join(map(str, (ends[0], *settings.hidden, ends[1])))}"
 
 
+def short(part: str) -> str:
+    """Data set and width, as `MNIST at width 1000`."""
+    settings = paper.PARTS[part].base
+    return f"{DATA[settings.data]} at width {settings.hidden[0]}"
+
+
 def diverged(folder: Path, part: str) -> str:
     """A sentence for each arm that did not reach its end with every seed; nothing if all did."""
     records = list(read(folder / f"{part}.jsonl").values())
@@ -253,7 +259,7 @@ def summary(folder: Path, parts: Mapping[str, Curves], variants: Curves, full: C
             told(variants, paper.OUTPUT, paper.SHADOW, v),
         ],
         ["Figure 7: sampling similar, smoothing better at the end", " ".join(seventh)],
-        ["width 5000, x' without any scale, MNIST", " ".join(unscaled)],
+        ["width 5000, x' without any scale, MNIST", " ".join(filter(None, unscaled))],
     ]
     return table(["the paper", "here"], rows)
 
@@ -279,7 +285,7 @@ def least_weight(folder: Path, part: str) -> str:
     """What is to be said of the weight that SHADOW chose for a part."""
     found = chosen(folder, part)[paper.SHADOW][1]
     at_edge = ", the least of the grid" if found == 2.0 ** paper.WEIGHTS[0] else ""
-    return f"{shape_of(part)}: {found:g}{at_edge}."
+    return f"{short(part)}: {found:g}{at_edge}."
 
 
 WITHOUT = ((paper.SHADOW, paper.BACKPROP), (paper.SHADOW, paper.CONTROL))
@@ -301,15 +307,17 @@ def shown_part(folder: Path, part: str, curves: Curves) -> str:
 
 
 def figures_3_5(folder: Path, parts: Mapping[str, Curves]) -> str:
+    points = paper.PARTS["cifar10-1000"].points
     shown = "\n".join(shown_part(folder, part, curves) for part, curves in parts.items())
-    weights = " ".join(least_weight(folder, part) for part in parts)
+    weights = " ".join(
+        least_weight(folder, part) for part in parts if paper.SHADOW not in paper.PARTS[part].given
+    )
     return f"""## Figures 3 and 5
 
 ![Errors on images and on their shadows, by method](figures/paper-figures-3-5.svg)
 
 Mean over seeds, band ± one standard error; the untrained net is left out. On CIFAR-10, here and below, only
-the last point is of all test images, the others of {paper.PARTS["cifar10-1000"].points:,}; at width 5000 all
-points are of so many.
+the last point is of all test images; the others, and all at width 5000, are of {points:,}.
 {paper.SHADOW} has the weight that did best on held-out points. {weights}
 
 {shown}"""
@@ -452,12 +460,12 @@ error on shadows stays near the real one."""
 def page(folder: Path) -> str:
     curves = {part: curves_of(folder, part) for part in ("mnist-1000", "cifar10-1000", "cifar10-5000")}
     mnist, full, variants = curves["mnist-1000"], width_5000(folder), curves_of(folder, "cifar10-500")
-    shown = {shape_of(part).replace(", ", " "): one for part, one in curves.items()}
-    shown[shape_of("mnist-5000").replace(", ", " ")] = only(full, (*paper.FOUR, paper.CONTROL))
+    shown = {short(part): one for part, one in curves.items()}
+    shown[short("mnist-5000")] = only(full, (*paper.FOUR, paper.CONTROL))
     tuned = {part: paper.PARTS[part].tuning_steps for part in (*curves, "cifar10-500", "mnist-5000")}
     ran = RUN.format(
-        tuning=", ".join(f"{steps:,} steps for {shape_of(part)}" for part, steps in tuned.items()),
-        half="; ".join(shape_of(part) for part in tuned if paper.PARTS[part].base.precision == "bf16"),
+        tuning="; ".join(f"{short(part)}: {steps:,} steps" for part, steps in tuned.items()),
+        half=", ".join(short(part) for part in tuned if paper.PARTS[part].base.precision == "bf16"),
         seeds=len(paper.SEEDS),
     )
     tables = "\n\n".join(f"{shape_of(part)}:\n\n{tuning_table(folder, part)}" for part in tuned)
