@@ -341,7 +341,8 @@ layer is kept) and with smoothing train with the rate and weight that {paper.SHA
 def full_width(folder: Path, full: Curves) -> str:
     four = only(full, (*paper.FOUR, paper.CONTROL))
     full = only(full, (paper.BACKPROP, paper.SHADOW, paper.UNSCALED))
-    step, end = last_step(full), last_step(four)
+    step = last_step(full)
+    end = last_step(four) if four else step
     pairs = [
         (paper.SHADOW, paper.BACKPROP),
         (paper.UNSCALED, paper.BACKPROP),
@@ -461,7 +462,10 @@ def page(folder: Path) -> str:
     curves = {part: curves_of(folder, part) for part in ("mnist-1000", "cifar10-1000", "cifar10-5000")}
     mnist, full, variants = curves["mnist-1000"], width_5000(folder), curves_of(folder, "cifar10-500")
     shown = {short(part): one for part, one in curves.items()}
-    shown[short("mnist-5000")] = only(full, (*paper.FOUR, paper.CONTROL))
+    if four := only(
+        full, (*paper.FOUR, paper.CONTROL)
+    ):  # not in a quick run, which has the unscaled arm alone
+        shown[short("mnist-5000")] = four
     tuned = {part: paper.PARTS[part].tuning_steps for part in (*curves, "cifar10-500", "mnist-5000")}
     ran = RUN.format(
         tuning="; ".join(f"{short(part)}: {steps:,} steps" for part, steps in tuned.items()),
