@@ -381,6 +381,15 @@ def test_there_is_a_result_to_show_before_the_first_trial(base: Settings, tmp_pa
     assert (first.trials, first.planned, first.best) == ((), CELLS, None)
 
 
+def test_what_is_done_already_is_told_at_once(base: Settings, tmp_path: Path) -> None:
+    """A bar that began at 0 again would promise hours that nobody has to wait."""
+    done = search(plan_of(base, trials=2), tmp_path, retrain=False)
+    assert done.best is not None
+    events: list[tuple[int, Any]] = []
+    search(read_plan(tmp_path), tmp_path, retrain=False, on_event=lambda *event: events.append(event))
+    assert events[0] == (0, {"kind": "end", "finished": 2, "best": done.best.error})
+
+
 def test_another_plan_is_kept_out(base: Settings, tmp_path: Path) -> None:
     search(plan_of(base, trials=1), tmp_path / "search", retrain=False)
     with pytest.raises(BadInput, match="choose another --out"):
