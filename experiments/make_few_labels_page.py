@@ -144,10 +144,15 @@ def data_part(plan: few.Plan, found: dict[few.Cell, tuple[Errors, Chosen]]) -> l
         table(["method", "knob", *head[1:]], settings),
     ]
     for cell in cells:
-        own = found[cell][0]
-        parts += [f"### {TITLES[cell.data]}, {cell.labels:,} labels", gaps(against_plain(own), own)]
-        if pairs := questions(own):
-            parts += ["What each part adds:", gaps(pairs, own)]
+        parts += tested(f"{TITLES[cell.data]}, {cell.labels:,} labels", found[cell][0])
+    return parts
+
+
+def tested(title: str, errors: Errors) -> list[str]:
+    """The paired tests of a cell."""
+    parts = [f"### {title}", gaps(against_plain(errors), errors)]
+    if pairs := questions(errors):
+        parts += ["What each part adds:", gaps(pairs, errors)]
     return parts
 
 
@@ -171,9 +176,7 @@ def longer_part(plan: few.Plan, found: dict[few.Cell, tuple[Errors, Chosen]]) ->
         table(["method", *map(name_of, found)], rows),
     ]
     for cell, (errors, _) in found.items():
-        parts += [f"### {name_of(cell)}", gaps(against_plain(errors), errors)]
-        if pairs := questions(errors):
-            parts += ["What each part adds:", gaps(pairs, errors)]
+        parts += tested(name_of(cell), errors)
     return parts
 
 

@@ -7,7 +7,7 @@
 quarters of the steps. Every method gets the same 6 trials (rates and weights) on 1,000 held-out points, with
 labels of their own, after TUNING_STEPS steps; then SEEDS seeds, each with its own 10 labels a class, the same
 for every method, and the official test set. Three methods also for 2,000 steps with all labels in each, after
-3 trials each, and two of these for 10,000. Resumable; results in experiments/results/unlabelled.
+3 trials each, and two of these and one more for 10,000. Resumable; results in experiments/results/unlabelled.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ LONG = {
     "plain": ((0.001, 0.0, 0.0), (0.002, 0.0, 0.0), (0.004, 0.0, 0.0)),
     "noise": ((0.002, 4.0, 0.0), (0.002, 8.0, 0.0), (0.001, 4.0, 0.0)),
     "noise + shadow denoising": ((0.002, 4.0, 10.0), (0.002, 8.0, 10.0), (0.001, 4.0, 10.0)),
-    "noise, then shadow denoising too": ((0.002, 4.0, 10.0), (0.002, 8.0, 10.0), (0.001, 4.0, 10.0)),
 }
 LATE = "noise, then shadow denoising too"
+LONG[LATE] = LONG["noise + shadow denoising"]
 # Plain training ends long before 10,000 steps; denoising from the middle on is for those alone.
 LONGER_METHODS = {
     "long": ("plain", "noise", "noise + shadow denoising"),

@@ -739,7 +739,7 @@ def test_an_error_of_the_workers_is_told_as_theirs(base: Settings, tmp_path: Pat
 
 
 def test_of_two_worker_processes_one_is_killed_and_it_is_told(
-    base: Settings, whole: SearchResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    base: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other takes up its trial: none is lost, none is run twice."""
     started: list[subprocess.Popen[str]] = []
@@ -749,21 +749,25 @@ def test_of_two_worker_processes_one_is_killed_and_it_is_told(
         started.append(real(*words, **options))
         return started[-1]
 
+    # A trial takes seconds, so that each worker has one, and is far from its end when it is first shown.
+    plan = plan_of(replace(base, epochs=200, evaluate_every=200, checkpoint_every=100), weights=(1.0,))
+    alone = search(plan, tmp_path / "alone", retrain=False)
     monkeypatch.setattr("obverse.training.search.subprocess.Popen", start)
     events: list[tuple[int, Any]] = []
 
     def on_event(worker: int, event: Any) -> None:
-        if event["kind"] == "step" and started[1].poll() is None and worker == 1:
-            os.kill(started[1].pid, signal.SIGKILL)  # in the middle of its first trial, or soon after
+        if event["kind"] == "step" and worker == 1 and not any(number == 1 for number, _ in events):
+            os.kill(started[1].pid, signal.SIGKILL)
         events.append((worker, event))
 
-    result = search(plan_of(base), tmp_path, jobs=2, on_event=on_event)
-    assert outcome(result) == outcome(whole)
-    assert rows(tmp_path) == [(number, "COMPLETE") for number in range(CELLS)]
+    result = search(plan, tmp_path / "search", jobs=2, retrain=False, on_event=on_event)
+    assert outcome(result) == outcome(alone)
+    assert rows(tmp_path / "search") == [(0, "COMPLETE"), (1, "COMPLETE")]
     gone = {worker: event for worker, event in events if event["kind"] == "gone"}
-    assert gone[0] == {"kind": "gone", "code": 0, "said": ""}
-    if any(worker == 1 and event["kind"] == "step" for worker, event in events):
-        assert gone[1] == {"kind": "gone", "code": -signal.SIGKILL, "said": ""}
+    assert gone == {
+        0: {"kind": "gone", "code": 0, "said": ""},
+        1: {"kind": "gone", "code": -signal.SIGKILL, "said": ""},
+    }
 
 
 # --- pruning ---
