@@ -26,6 +26,13 @@ class WriteFailed(ObverseError):
         )
 
 
+def cache_folder() -> Path:
+    """Where what can be fetched or made again is kept for this user: data sets, the explorer's net."""
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The XDG rules: a relative path there is to be ignored.
+    return (given if given.is_absolute() else Path.home() / ".cache") / "obverse"
+
+
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Turn an OSError into a sentence about this path."""

@@ -19,6 +19,7 @@ from .audit import audit
 from .claims import claims_app
 from .compare import compare
 from .diversity import diversity
+from .explore import explore
 from .generate import generate_app
 from .ladder import ladder
 from .memorize import memorize
@@ -35,7 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (train, compare, search, sample, shadow, audit, memorize, ladder, diversity, report):
+for command in (train, compare, search, sample, shadow, audit, memorize, ladder, diversity, report, explore):
     app.command()(command)
 app.add_typer(claims_app, name="claims")
 app.add_typer(generate_app, name="generate")

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from ..errors import BadInput
+from ..files import cache_folder
 from .cifar import read_cifar
 from .dataset import Dataset, pixels, split
 from .fetch import ensure, locate
@@ -61,9 +62,7 @@ def _root(root: str | os.PathLike[str] | None) -> Path:
     place = os.fspath(root) if root is not None else os.environ.get("OBVERSE_DATA")
     if place:
         return _absolute(place)
-    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # The XDG rules: a relative path there is to be ignored.
-    return (cache if cache.is_absolute() else Path.home() / ".cache") / "obverse"
+    return cache_folder()
 
 
 def _absolute(place: str) -> Path:

@@ -201,16 +201,16 @@ class Shadow:
         keep: Keep = 1.0,
         generator: Source = None,
         *,
-        smooth: bool = False,
+        smooth: bool | int = False,
         match_norm: bool = False,
         refine: int = 0,
         switches: bool = False,
     ) -> Tensor:
         """The shadow of x: x → h → x̃, shaped like x.
 
-        `match_norm` gives each x̃ the norm of its x. `refine` steps then lower ‖h(x̃) − h‖² by gradient.
-        `switches` puts the maxima of max pooling back where x had them: clearer pictures, but no longer a
-        function of h.
+        `smooth` takes 3×3 means, once or as often as it says. `match_norm` gives each x̃ the norm of its x.
+        `refine` steps then lower ‖h(x̃) − h‖² by gradient. `switches` puts the maxima of max pooling back
+        where x had them: clearer pictures, but no longer a function of h.
         """
         top = self.layer(layer)
         self.graph.shapes(tuple(x.shape[1:]))  # first: an x that does not fit gets a sentence
@@ -226,7 +226,7 @@ class Shadow:
         keep: Keep = 1.0,
         generator: Source = None,
         *,
-        smooth: bool = False,
+        smooth: bool | int = False,
         match_norm: bool = False,
         refine: int = 0,
     ) -> Tensor:
@@ -256,7 +256,7 @@ class Shadow:
         layer: str | None,
         keep: Keep,
         generator: Source,
-        smooth: bool,
+        smooth: bool | int,
         match_norm: bool,
         refine: int,
         switches: Mapping[int, Tensor] | None,
@@ -269,7 +269,10 @@ class Shadow:
         )
         if smooth:
             image = self.input_shape if self.input_shape is not None else x.shape[1:]
-            shadow = adjust.smooth(shadow.reshape(len(x), *image)).reshape(x.shape)
+            shadow = shadow.reshape(len(x), *image)
+            for _ in range(int(smooth)):
+                shadow = adjust.smooth(shadow)
+            shadow = shadow.reshape(x.shape)
         if match_norm:
             shadow = adjust.match_norm(shadow, x)
             shadow = shadow if self.floor is None else self._at_input(shadow)  # a floor does not scale
