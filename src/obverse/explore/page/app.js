@@ -52,7 +52,14 @@ onConnection((lost) => {
     ? [el("strong", {}, "The server does not answer. "), "It was stopped, or it is busy starting. Start ",
       el("code", {}, "obverse explore"), " again: this page goes on by itself as soon as it is back."]
     : []));
+  if (!lost) reloadIfChanged();
 });
+
+/** A server that came back may have another net: then everything on the page is about the old one. */
+async function reloadIfChanged() {
+  const now = await ask("about");
+  if (about && JSON.stringify(now.net) !== JSON.stringify(about.net)) location.reload();
+}
 
 try {
   about = await ask("about");

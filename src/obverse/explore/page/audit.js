@@ -57,7 +57,7 @@ export function auditTab(panel, about) {
 function render(card, found) {
   card.replaceChildren(
     el("div", { class: "top" }, el("h3", {}, found.name), el("span", { class: `pill ${found.tone}` }, found.verdict), el("span", { class: "note" }, `${found.shape}, ${found.kind}`)),
-    el("p", {}, found.sentence),
+    ...(found.sentence === found.verdict ? [] : [el("p", {}, found.sentence)]),
     el("div", { class: "cells" }, found.cells.map((cell) => {
       const picture = el("div", cell.picture ? {} : { class: "missing" }, cell.picture ? "" : cell.missing);
       if (cell.picture) picture.innerHTML = cell.picture; // SVG of numbers, drawn by the server

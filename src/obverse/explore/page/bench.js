@@ -99,11 +99,13 @@ export function benchTab(panel, about) {
       x: { label: LABELS[axis.value], low: curve[0][0], high: curve.at(-1)[0], log },
       y: { label: "‖ĥ − h‖²/‖h‖²", low: log ? Math.max(1e-4, Math.min(...values)) : 0, high: 1.05 * Math.max(...values, 1e-6), log },
       curves: [{ points: curve }], points: points.map(([at, value, error]) => [at, value, error === null ? 0 : 2 * error]), here: predicted.at,
+      size: innerWidth < 768 ? [400, 300] : undefined,
     }));
     const draws = sums ? `${sums.count} draws of W` : "first draws of W under way";
     state.textContent = `${draws}${sums && sums.count >= ENOUGH ? ", enough" : ""}. ` + (predicted.theorem
       ? "k < t < k², as Theorem 2.3 asks."
       : "Outside k < t < k², which Theorem 2.3 asks; the closed form needs no such condition.") +
+      " It takes ĥ as normal, which is good to 3\u00a0% from t ≈ 500 on and to 6\u00a0% at t = 30 to 60." +
       (law.value === "normal" ? "" : " The closed form is for normal entries: other laws may differ by their kurtosis and mean.");
     if (own) say(`Predicted ${short(predicted.predicted)}, measured ${short(own[1])} after ${sums.count} draws.`);
   }

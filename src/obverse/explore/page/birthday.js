@@ -93,12 +93,17 @@ function axis(told, truth) {
   const low = Math.log10(Math.min(...values)) - 0.3, high = Math.log10(Math.max(...values)) + 0.3;
   const across = (value) => 10 + (Math.log10(value) - low) / (high - low) * 400;
   const parts = [svg("title", {}, `True effective support ${short(truth.effective)}, bound ${short(told.bound)}`)];
-  for (let power = Math.ceil(low); power <= high; power++) parts.push(svg("path", { class: "axis", d: `M${across(10 ** power)} 6V130` }), svg("text", { x: across(10 ** power), y: 146, "text-anchor": "middle" }, short(10 ** power)));
-  const row = (y, words, ...marks) => parts.push(svg("text", { x: 10, y: y - 9 }, words), ...marks);
+  const marks = high - low < 1.6 ? [1, 2, 5] : [1];
+  for (let power = Math.floor(low); power <= high; power++) for (const mark of marks) {
+    const value = mark * 10 ** power;
+    if (Math.log10(value) < low + 0.02 || Math.log10(value) > high - 0.02) continue;
+    parts.push(svg("path", { class: "axis", d: `M${across(value)} 6V130` }), svg("text", { x: across(value), y: 146 }, short(value)));
+  }
+  const row = (y, words, ...marks) => parts.push(svg("text", { x: 10, y: y - 9, class: "start" }, words), ...marks);
   parts.push(svg("path", { class: "here", d: `M${across(truth.effective)} 6V130` }));
   if (told.bound) row(34, "at most this (one-sided)", svg("path", { class: "bar", d: `M10 34H${across(told.bound)}M${across(told.bound)} 29V39` }));
   if (told.counted) row(70, "by counting pairs", svg("path", { class: "bar", d: `M${across(told.counted[1])} 70H${across(told.counted[2])}` }), svg("circle", { class: "point", cx: across(told.counted[0]), cy: 70, r: 4.5 }));
   if (told.popular) row(106, "popular estimate, no bound", svg("circle", { class: "point", cx: across(told.popular), cy: 106, r: 4.5 }));
-  parts.push(svg("text", { x: across(truth.effective) + 5, y: 126 }, "truth"));
+  parts.push(svg("text", { x: across(truth.effective) + 5, y: 126, class: "start" }, "truth"));
   return svg("svg", { class: "plot", viewBox: "0 0 420 152", role: "img" }, parts);
 }

@@ -12,7 +12,7 @@ export function ladderTab(panel, about) {
   const leaves = slider({ id: "leaves", label: "Leaves", min: 2, max: limits.most_leaves, value: 4, change: () => load() });
   const summary = choice({ id: "summary", label: "Teacher: a region tells of its children", options: limits.summaries.map((name) => [name, { full: "everything (full)", and: "whether all are 1 (and)", or: "whether any is 1 (or)", xor: "their parity (xor)", majority: "their majority" }[name]]), value: "full", change: () => update() });
   const nodes = slider({ id: "nodes", label: "Student: nodes of a region", min: 1, max: 6, value: 3, change: () => update() });
-  const steps = slider({ id: "steps", label: "Steps of gradient descent", min: 0, max: limits.most_steps, value: 0, change: () => update() });
+  const steps = slider({ id: "steps", label: "Steps of gradient descent", min: 0, max: limits.most_steps, value: 20, change: () => update() });
   const linear = tick({ id: "linear", label: "Linear student, without ReLU", change: () => update() });
   const message = choice({ id: "message", label: "Gradient from events", options: [["recursive", "through the whole recursion"], ["weight", "edge by edge, from the true averages"]], value: "recursive", change: () => update() });
 
@@ -94,7 +94,7 @@ export function ladderTab(panel, about) {
     tiles.show("loss-events", short(last[1]));
     verdict.textContent = answer.exact
       ? "Exact: gradients from events are those of backpropagation, up to rounding. Every event tells all that its region holds."
-      : `Not exact here: events forget something of the inputs. Look at focus (does a parent's event tell all about a child's contents that the other children know?) and at the fourth condition.`;
+      : "Not exact here: events forget something of the inputs, and a condition of the theorem fails. Focus: given its own event, a child's contents do not depend on its parent's event. Broadness: the same the other way round. Fourth: a child's activation and its parent's gradient are uncorrelated given the parent's event.";
     edges();
     chart();
     say(`Largest gap ${short(answer.worst[message.value], 2)}. ${answer.exact ? "Exact." : "Not exact."}`);
@@ -118,7 +118,8 @@ export function ladderTab(panel, about) {
   function difference(edge) {
     const gaps = edge.exact.map((row, at) => row.map((value, column) => value - edge.reformulated[at][column]));
     const peak = Math.max(1e-300, ...gaps.flat().map(Math.abs));
-    return heat(`Their difference, ${short(peak, 2)} of the largest entry at most`, gaps, edge, Math.max(peak, 1e-9));
+    const words = peak < 1e-12 ? "Their difference: rounding" : `Their difference, up to ${short(peak, 2)} of the largest entry`;
+    return heat(words, gaps, edge, Math.max(peak, 1e-9));
   }
 
   function chart() {
@@ -126,7 +127,7 @@ export function ladderTab(panel, about) {
     const all = answer.losses.flat();
     losses.replaceChildren(
       plot({ title: "Loss on inputs and as events tell it", x: { label: "step", low: 0, high: Math.max(1, answer.losses.length - 1) }, y: { label: "loss", low: 0, high: 1.05 * Math.max(...all) },
-        curves: [{ points: points(0) }, { points: points(1), kind: "second" }], here: null }),
+        curves: [{ points: points(0) }, { points: points(1), kind: "second" }], size: [400, 240] }),
       el("ul", { class: "legend" }, ["on inputs", "on events, from the same start"].map((words, at) => el("li", {}, svg("svg", { viewBox: "0 0 28 14", class: "plot" }, svg("path", { class: at ? "curve second" : "curve", d: "M0 7H28" })), words))));
   }
 

@@ -1,22 +1,22 @@
 // One plot: curves, points with error bars, linear or logarithmic axes. Not for what is plotted.
 import { short, svg } from "./ui.js";
 
-const WIDTH = 640, HEIGHT = 340, LEFT = 58, RIGHT = 12, TOP = 10, BOTTOM = 44;
+const LEFT = 58, RIGHT = 12, TOP = 10, BOTTOM = 44;
 
 /** {x, y}: {label, low, high, log}; curves: [{points, kind}]; points: [[x, y, error]]; here: x of a rule. */
-export function plot({ x, y, curves = [], points = [], here = null, title }) {
+export function plot({ x, y, curves = [], points = [], here = null, title, size: [WIDTH, HEIGHT] = [640, 340] }) {
   const across = scale(x, LEFT, WIDTH - RIGHT), up = scale(y, HEIGHT - BOTTOM, TOP);
   const parts = [svg("title", {}, title)];
   for (const value of ticks(x)) {
     parts.push(svg("line", { class: "axis", x1: across(value), x2: across(value), y1: TOP, y2: HEIGHT - BOTTOM }));
-    parts.push(svg("text", { x: across(value), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, short(value, 2)));
+    parts.push(svg("text", { x: across(value), y: HEIGHT - BOTTOM + 18 }, short(value, 2)));
   }
   for (const value of ticks(y)) {
     parts.push(svg("line", { class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: up(value), y2: up(value) }));
-    parts.push(svg("text", { x: LEFT - 8, y: up(value) + 4, "text-anchor": "end" }, short(value, 2)));
+    parts.push(svg("text", { x: LEFT - 8, y: up(value) + 4, class: "end" }, short(value, 2)));
   }
-  parts.push(svg("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, x.label));
-  parts.push(svg("text", { transform: `translate(14 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" }, y.label));
+  parts.push(svg("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6 }, x.label));
+  parts.push(svg("text", { transform: `translate(14 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)` }, y.label));
   if (here !== null) parts.push(svg("line", { class: "here", x1: across(here), x2: across(here), y1: TOP, y2: HEIGHT - BOTTOM }));
   for (const { points: line, kind = "" } of curves) {
     const path = line.filter((point) => point[1] !== null).map((point) => `${across(point[0]).toFixed(1)} ${up(point[1]).toFixed(1)}`);

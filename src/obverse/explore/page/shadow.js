@@ -13,7 +13,7 @@ export function shadowTab(panel, about) {
     value: net.layers.findIndex((one) => one.name === net.default_layer),
     show: (at) => `${net.layers[at].name} (${net.layers[at].shape.join("×")})`, change: () => update(),
   });
-  const keep = slider({ id: "keep", label: "Keep rate ρ", min: 0.05, max: 1, step: 0.05, value: 0.5, show: percent, change: () => update(),
+  const keep = slider({ id: "keep", label: "Keep rate ρ", min: 0.05, max: 1, step: 0.05, value: 0.75, show: percent, change: () => update(),
     hint: "The share of entries kept at each generated layer. At 100 % all shadows are the same." });
   const smooth = slider({ id: "smooth", label: "Smoothing, 3×3 means", min: 0, max: limits.most_smooth, value: 0, show: (n) => `${n}×`, change: () => update() });
   const refine = slider({ id: "refine", label: "Refinement steps", min: 0, max: limits.most_refine, value: 0, change: () => update(),
@@ -224,7 +224,7 @@ function bars(canvas, values, peak) {
 function scatter(hidden) {
   const peak = Math.max(1e-12, ...hidden.before, ...hidden.after), least = Math.min(0, ...hidden.before, ...hidden.after);
   const across = (value) => 10 + (value - least) / (peak - least) * 300, up = (value) => 190 - (value - least) / (peak - least) * 180;
-  return svg("svg", { class: "plot", viewBox: "0 0 320 200", role: "img" },
+  return svg("svg", { class: "plot small", viewBox: "0 0 320 200", role: "img" },
     svg("title", {}, "Units of the layer, before across and after up"),
     svg("path", { class: "axis", d: `M${across(0)} 10V190M10 ${up(0)}H310` }),
     svg("path", { class: "here", d: `M${across(least)} ${up(least)}L${across(peak)} ${up(peak)}` }),

@@ -67,14 +67,14 @@ export function short(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 10000 || size < 0.001) {
-    if (size >= 10000 && size < 1e7) return Math.round(value).toLocaleString("en");
+  if (size >= 1000 && size < 1e7) return Number(value.toPrecision(digits)).toLocaleString("en");
+  if (size >= 1e7 || size < 0.001) {
     return value.toExponential(digits - 1).replace("e+", "e").replace("-", "−").replace("e-", "e−");
   }
   return Number(value.toPrecision(digits)).toString().replace("-", "−");
 }
 
-export const percent = (value) => `${(100 * value).toFixed(value < 0.0995 ? 1 : 0)} %`;
+export const percent = (value) => `${(100 * value).toFixed(value < 0.0995 ? 1 : 0)}\u00a0%`;
 
 /** Draws a picture of the server ({width, height, channels, bytes}) on a canvas of its size. */
 export function draw(canvas, picture) {
