@@ -1,4 +1,12 @@
-"""Settings that every test shares."""
+"""Settings that every test shares, and a real browser to open pages in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -7,6 +15,17 @@ from hypothesis import settings
 # The same examples at every run, and no time limit for one: CI machines are slow now and then.
 settings.register_profile("obverse", derandomize=True, deadline=None)
 settings.load_profile("obverse")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",  # the tests run as root in containers
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -19,3 +38,51 @@ def one_thread() -> None:
 def same_draws() -> None:
     """Nets draw their first weights from torch's own generator: the same ones in every run, in any order."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def browser_paths() -> tuple[str, str]:
+    """Chromium and its driver, installed if need be; never skipped unless the environment says so."""
+    if os.environ.get("OBVERSE_NO_BROWSER") == "1":
+        pytest.skip("OBVERSE_NO_BROWSER=1")
+    found = _find()
+    if found is None and shutil.which("apt-get"):
+        root = [] if os.geteuid() == 0 else ["sudo", "-n"]
+        for command in (["apt-get", "update"], ["apt-get", "install", "-y", "chromium", "chromium-driver"]):
+            if root and shutil.which("sudo") is None:
+                break
+            subprocess.run([*root, *command], check=False, capture_output=True, timeout=600)
+        found = _find()
+    if found is None:
+        pytest.fail(
+            "expected Chromium and chromedriver; got neither on the PATH and could not install them; "
+            "install them (Debian: apt-get install chromium chromium-driver), or leave these tests out "
+            "with OBVERSE_NO_BROWSER=1"
+        )
+    return found
+
+
+def _find() -> tuple[str, str] | None:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    browser = next((path for name in names if (path := shutil.which(name))), None)
+    driver = shutil.which("chromedriver") or shutil.which(
+        "chromedriver", path="/usr/lib/chromium-browser:/usr/lib/chromium"
+    )
+    return (browser, driver) if browser and driver else None
+
+
+@pytest.fixture(scope="module")
+def browser(browser_paths: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser_paths[0]
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(service=Service(browser_paths[1]), options=options)
+    try:
+        yield driver
+    finally:
+        driver.quit()

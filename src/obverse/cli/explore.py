@@ -17,7 +17,7 @@ from .progress import training_progress
 from .shadow_subject import check_runs, open_net, open_run_net, parse_scaling
 
 if TYPE_CHECKING:
-    from ..explore.serve import Server
+    from ..explore.server import Server
     from ..explore.subject import Subject
 
 

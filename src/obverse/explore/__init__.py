@@ -1,7 +1,7 @@
 """The local interactive page: a net's shadow, theory, audit, birthdays and ladder, to look at and to move."""
 
 from .embedded import embedded_run
-from .serve import serve
+from .server import serve
 from .subject import Subject
 
 __all__ = ["Subject", "embedded_run", "serve"]

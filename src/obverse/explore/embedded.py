@@ -62,7 +62,7 @@ def _put(run: Path, place: Path) -> Path:
         old = place.with_name(f"{run.parent.name}-old")
         os.rename(place, old)
         os.rename(run, place)
-        shutil.rmtree(old, ignore_errors=True)
+        old.unlink() if old.is_file() else shutil.rmtree(old, ignore_errors=True)
     if run.parent != place.parent:
         shutil.rmtree(run.parent, ignore_errors=True)
     return place

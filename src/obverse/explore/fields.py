@@ -7,7 +7,6 @@ so that no request can take much time or memory.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from typing import Any
 
 from ..errors import BadInput
@@ -28,7 +27,7 @@ class Fields:
     def number(self, name: str, low: float, high: float) -> float:
         value = self._body.get(name)
         real = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is None or not real or not isfinite(value) or not low <= value <= high:
+        if value is None or not real or not low <= value <= high:
             raise BadInput(f"{name} from {low:g} to {high:g}", got=_told(value), do="move it into that range")
         return float(value)
 

@@ -1,4 +1,4 @@
-"""What the page can ask for, by name, and the threads that answer. Not for how it is asked: see serve.
+"""What the page can ask for, by name, and the threads that answer. Not for how it is asked: see server.
 
 All questions about the net run on one thread: torch keeps a pool of threads for each that calls it, and
 memory would grow with the number of clients. The audit, which takes seconds, has a thread of its own.

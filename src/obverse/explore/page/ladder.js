@@ -13,6 +13,7 @@ export function ladderTab(panel, about) {
   const summary = choice({ id: "summary", label: "Teacher: a region tells of its children", options: limits.summaries.map((name) => [name, { full: "everything (full)", and: "whether all are 1 (and)", or: "whether any is 1 (or)", xor: "their parity (xor)", majority: "their majority" }[name]]), value: "full", change: () => update() });
   const nodes = slider({ id: "nodes", label: "Student: nodes of a region", min: 1, max: 6, value: 3, change: () => update() });
   const steps = slider({ id: "steps", label: "Steps of gradient descent", min: 0, max: limits.most_steps, value: 20, change: () => update() });
+  const rate = slider({ id: "rate", label: "Learning rate", min: -2, max: 0, step: 0.05, value: -1.3, show: (at) => short(10 ** at, 2), change: () => update() });
   const linear = tick({ id: "linear", label: "Linear student, without ReLU", change: () => update() });
   const message = choice({ id: "message", label: "Gradient from events", options: [["recursive", "through the whole recursion"], ["weight", "edge by edge, from the true averages"]], value: "recursive", change: () => update() });
 
@@ -26,7 +27,7 @@ export function ladderTab(panel, about) {
   panel.append(
     el("p", {}, "Average backpropagation in a locally connected net over all inputs that show the same event, and small matrices are left. Build a region graph, choose what the teacher tells, and see when gradients from events alone are those of backpropagation on every input."),
     el("div", { class: "bench" },
-      el("div", { class: "controls" }, preset.element, leaves.element, summary.element, nodes.element, linear.element, message.element, steps.element,
+      el("div", { class: "controls" }, preset.element, leaves.element, summary.element, nodes.element, linear.element, message.element, rate.element, steps.element,
         el("div", { class: "row" }, play, el("button", { type: "button", id: "reweigh", onclick: () => { state.seed += 1; update(); } }, "Other weights"))),
       el("div", {},
         el("div", { class: "two" },
@@ -69,7 +70,7 @@ export function ladderTab(panel, about) {
       if (steps.value >= limits.most_steps) { stop(); return; }
       steps.set(steps.value + 1);
       update();
-    }, 200);
+    }, 120);
   }
   function stop() { clearInterval(timer); timer = null; play.textContent = "Train, step by step"; }
 
@@ -78,7 +79,7 @@ export function ladderTab(panel, about) {
     try {
       answer = await ask("ladder", {
         leaves: state.leaves, regions: state.regions, summary: summary.value, values: 2, nodes: nodes.value, seed: state.seed,
-        steps: steps.value, rate: 0.3, linear: linear.value, message: message.value,
+        steps: steps.value, rate: 10 ** rate.value, linear: linear.value, message: message.value,
       });
       problem(trouble, null);
     } catch (error) { problem(trouble, error); answer = null; stop(); verdict.textContent = ""; drawGraph(); return; }
@@ -126,7 +127,7 @@ export function ladderTab(panel, about) {
     const points = (side) => answer.losses.map((pair, at) => [at, pair[side]]);
     const all = answer.losses.flat();
     losses.replaceChildren(
-      plot({ title: "Loss on inputs and as events tell it", x: { label: "step", low: 0, high: Math.max(1, answer.losses.length - 1) }, y: { label: "loss", low: 0, high: 1.05 * Math.max(...all) },
+      plot({ title: "Loss on inputs and as events tell it", x: { label: "step", low: 0, high: Math.max(1, answer.losses.length - 1) }, y: { label: "loss", low: 0.9 * Math.max(1e-6, Math.min(...all)), high: 1.1 * Math.max(...all), log: true },
         curves: [{ points: points(0) }, { points: points(1), kind: "second" }], size: [400, 240] }),
       el("ul", { class: "legend" }, ["on inputs", "on events, from the same start"].map((words, at) => el("li", {}, svg("svg", { viewBox: "0 0 28 14", class: "plot" }, svg("path", { class: at ? "curve second" : "curve", d: "M0 7H28" })), words))));
   }

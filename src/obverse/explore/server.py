@@ -164,8 +164,9 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expected application/json; got another type; send JSON"
             )
+        content = self._content()
         try:
-            return _json(self.server.desk.ask(name, self._body()))
+            return _json(self.server.desk.ask(name, _question(content)))
         except ObverseError as error:
             return _json({"error": str(error)})
         except Exception as error:
@@ -205,7 +206,7 @@ class Handler(BaseHTTPRequestHandler):
             )
         return hmac.new(self.server.token.encode(), nonce.encode(), hashlib.sha256).hexdigest()
 
-    def _body(self) -> dict[str, Any]:
+    def _content(self) -> bytes:
         lengths = self.headers.get_all("Content-Length", [])
         if len(lengths) != 1 or not (lengths[0].isascii() and lengths[0].isdigit()) or len(lengths[0]) > 12:
             raise Refused(
@@ -216,16 +217,20 @@ class Handler(BaseHTTPRequestHandler):
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"expected at most {MOST_BYTES:,} bytes; got more; send less",
             )
-        try:
-            body = parse_json(self.rfile.read(int(lengths[0])).decode("utf-8"))
-        except (ValueError, RecursionError):
-            raise BadInput("a question in JSON", got="something else", do="correct it") from None
-        if not isinstance(body, dict):
-            raise BadInput("a question as a JSON object", got=type(body).__name__, do="correct it")
-        return body
+        return self.rfile.read(int(lengths[0]))
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: a line a slider movement helps nobody."""
+
+
+def _question(content: bytes) -> dict[str, Any]:
+    try:
+        body = parse_json(content.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise BadInput("a question in JSON", got="something else", do="correct it") from None
+    if not isinstance(body, dict):
+        raise BadInput("a question as a JSON object", got=type(body).__name__, do="correct it")
+    return body
 
 
 def _json(value: Mapping[str, Any]) -> tuple[bytes, str]:

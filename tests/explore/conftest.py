@@ -1,0 +1,47 @@
+"""A small net to explore, and a server of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from obverse.data import load
+from obverse.explore import Subject
+from obverse.explore.server import Server
+from obverse.nets import relu_mlp
+
+TOKEN = "a" * 43
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the user's cache is read or written."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(scope="session")
+def subject() -> Subject:
+    """An untrained net on the embedded digits."""
+    data = load("digits")
+    torch.manual_seed(0)
+    return Subject.of("a net", relu_mlp(data.input_shape, hidden=(64, 48), classes=10), data)
+
+
+@pytest.fixture(scope="session")
+def server(subject: Subject) -> Iterator[Server]:
+    """Listening at a free port."""
+    found = Server(subject, 0, TOKEN)
+    thread = threading.Thread(target=found.serve_forever, daemon=True)
+    thread.start()
+    yield found
+    found.shutdown()
+    found.close()
+
+
+@pytest.fixture
+def keeper(tmp_path: Path) -> Path:
+    return tmp_path / "address.json"
