@@ -124,9 +124,12 @@ def test_the_theory_bench_draws_its_curve_and_then_its_points(browser, running):
     first = browser.execute_script(draws)
     wait(browser, lambda: (browser.execute_script(draws) or 0) > (first or 0), "more draws")
     plot = "return document.querySelector('#panel-bench svg[role=img]').textContent"
+    errors(browser)
     for axis, words in (("sparsity", "k, non-zeros"), ("kept", "t, inputs kept")):
         move(browser, "axis", axis)
         wait(browser, lambda words=words: words in browser.execute_script(plot), axis)
+        wait(browser, lambda: browser.execute_script(points) > 5, "measured points along it")
+    assert errors(browser) == []
 
 
 def test_picking_and_painting(browser, running):

@@ -87,16 +87,17 @@ export function benchTab(panel, about) {
 
   function render() {
     if (!predicted) return;
-    const points = measured(), own = points.pop();
+    const fits = settings && JSON.parse(settings).axis === predicted.axis; // else one of the two is under way
+    const points = fits ? measured() : [], own = points.pop();
     tiles.show("predicted", short(predicted.predicted));
     tiles.show("best", short(predicted.best), `at ${predicted.best_offset.toFixed(2)} × noise`);
     tiles.show("measured", own ? short(own[1]) : "…", own && own[2] !== null ? `± ${short(own[2], 2)}` : "");
     tiles.show("away", own ? short(own[1] - predicted.predicted, 2) : "…", own && own[2] ? `${short((own[1] - predicted.predicted) / own[2], 2)} standard errors` : "");
     const curve = predicted.curve, values = [...curve.map((point) => point[1]), ...points.map((point) => point[1])].filter((value) => value > 0);
-    const log = axis.value !== "offset";
+    const log = predicted.axis !== "offset";
     figure.replaceChildren(plot({
-      title: `Predicted recovery error over ${LABELS[axis.value]}, and ${points.length} measured points`,
-      x: { label: LABELS[axis.value], low: curve[0][0], high: curve.at(-1)[0], log },
+      title: `Predicted recovery error over ${LABELS[predicted.axis]}, and ${points.length} measured points`,
+      x: { label: LABELS[predicted.axis], low: curve[0][0], high: curve.at(-1)[0], log },
       y: { label: "‖ĥ − h‖²/‖h‖²", low: log ? Math.max(1e-4, Math.min(...values)) : 0, high: 1.05 * Math.max(...values, 1e-6), log },
       curves: [{ points: curve }], points: points.map(([at, value, error]) => [at, value, error === null ? 0 : 2 * error]), here: predicted.at,
       size: innerWidth < 768 ? [400, 300] : undefined,
