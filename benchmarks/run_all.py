@@ -25,6 +25,7 @@ SCRIPTS = {
     "claims_stream": ("claims_stream",),
     "factorize": ("factorize_500", "factorize_1000"),
     "ladder_scale": ("ladder_linear", "ladder_2_20"),
+    "explore_update": ("explore_update",),
     "closest_pairs": ("closest_pairs_blocked", "closest_pairs_sklearn", "closest_pairs_memory"),
 }
 
