@@ -1,0 +1,116 @@
+"""The page of the command line, made from the commands themselves while the site is built."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from public_names import escaped
+from rich.text import Text
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+from typer.main import get_command
+
+
+def commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every command with its full name, a group before its members."""
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        if not inner.hidden:
+            yield from commands(inner, f"{path} {name}")
+
+
+def plain(text: str) -> str:
+    """Help without the marks of colours and of line breaks."""
+    return Text.from_markup(text).plain
+
+
+def help_lines(text: str | None) -> list[str]:
+    """Help as Markdown: paragraphs; what is kept line by line (after a \\b, or indented) as a block of its own."""
+    lines: list[str] = []
+    for block in re.split(r"\n\s*\n", plain(text or "").strip("\n").partition("\f")[0]):
+        rows = [row for row in block.splitlines() if row.strip() != "\b"]
+        if not rows:
+            continue
+        kept = len(rows) < len(block.splitlines())
+        commands_only = all(row.startswith((" ", "$", "obverse ")) for row in rows)
+        if kept or commands_only:
+            lines += ["````text", *(row.rstrip() for row in rows), "````", ""]
+        else:
+            lines += [*(escaped(row.strip()) for row in rows), ""]
+    return lines
+
+
+def default_of(parameter: Any, context: Any) -> str:
+    """The part of the help in brackets: its default, its limits, whether it is required."""
+    record = parameter.get_help_record(context)
+    return plain(record[1]) if record and record[1] else ""
+
+
+def parameter_lines(command: Any, context: Any) -> list[str]:
+    lines: list[str] = []
+    for parameter in command.get_params(context):
+        if getattr(parameter, "hidden", False):
+            continue
+        record = parameter.get_help_record(context)
+        if record is None:  # an argument without help
+            record = (parameter.make_metavar(context), "")
+        what = " ".join(plain(record[1] or "").split())
+        lines += [f"`{plain(record[0])}`", f": {escaped(what) or '–'}", ""]
+    return lines
+
+
+class CommandLine(SphinxDirective):
+    """`{command-line}`: a section a command, with its usage, help, arguments and options."""
+
+    def run(self) -> list[nodes.Node]:
+        from obverse.cli.main import app
+
+        for name, module in list(sys.modules.items()):
+            if name.startswith("obverse.cli") and getattr(module, "__file__", None):
+                self.env.note_dependency(module.__file__)
+        sections: list[nodes.Node] = []
+        for path, command in commands(get_command(app), "obverse"):
+            context = command.context_class(command, info_name=path)
+            section = nodes.section(ids=[path.replace(" ", "-")], names=[path])
+            section += nodes.title(path, path)
+            usage = " ".join([path, *command.collect_usage_pieces(context)])
+            lines = ["````text", usage, "````", "", *help_lines(command.help)]
+            inner = getattr(command, "commands", {})
+            if inner:
+                for name, one in inner.items():
+                    said = plain(one.get_short_help_str(200))
+                    lines += [f"- [`{path} {name}`](#{path.replace(' ', '-')}-{name}): {escaped(said)}"]
+                lines += [""]
+            lines += parameter_lines(command, context)
+            lines += help_lines(command.epilog)
+            self.state.nested_parse(StringList(lines, source=f"help of {path}"), 0, section)
+            self.state.document.note_implicit_target(section, section)
+            sections.append(section)
+        return sections
+
+
+class ExitCodes(SphinxDirective):
+    """`{exit-codes}`: the sentence on exit codes that stands at the head of the command's own code, as a list."""
+
+    def run(self) -> list[nodes.Node]:
+        from obverse.cli import main
+
+        _, found, said = " ".join((main.__doc__ or "").split()).partition("Exit codes: ")
+        codes = [re.fullmatch(r"(\d+) (.+?)\.?", part) for part in said.split("; ")]
+        if not found or None in codes:
+            raise self.error(f"expected 'Exit codes: 0 done; 2 …' in {main.__file__}; got {said!r}")
+        rows = [line for code in codes if code for line in (f"`{code[1]}`", f": {escaped(code[2])}", "")]
+        container = nodes.container()
+        self.state.nested_parse(StringList(rows, source=main.__file__ or ""), 0, container)
+        return list(container.children)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("command-line", CommandLine)
+    app.add_directive("exit-codes", ExitCodes)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,24 @@
+"""Tables that can be read on a phone: a cell with a sentence gets room for it, one with a number stays in one line."""
+
+from __future__ import annotations
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+SENTENCE = 40  # characters from which a cell is text rather than a number or a name
+PARAGRAPH = 110
+
+
+def mark(app: Sphinx, doctree: nodes.document) -> None:
+    for table in doctree.findall(nodes.table):
+        columns = next((len(list(row.findall(nodes.entry))) for row in table.findall(nodes.row)), 0)
+        table["classes"].append("many-columns" if columns > 4 else "few-columns")
+        for entry in table.findall(nodes.entry):
+            length = len(entry.astext())
+            kind = "paragraph" if length > PARAGRAPH else "sentence" if length > SENTENCE else "short"
+            entry["classes"].append(kind)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("doctree-read", mark)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
