@@ -22,11 +22,13 @@ extensions = [
     "offline_math",
     "public_names",
     "result_pages",
+    "search_page",
     "tables",
 ]
 exclude_patterns = ["_build", "_ext", "_static"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
+smartquotes = False  # "--data" is a flag, not a dash
 nitpicky = False  # annotations name types of other projects, which are not fetched
 
 # What describes each public name: an object that two packages export is described in the first of these.

@@ -16,6 +16,9 @@ from sphinx.util.docutils import SphinxDirective
 from typer.main import get_command
 
 
+EXAMPLE = re.compile(r"([^:]+): ((?:obverse|torchrun) .+?)")
+
+
 def commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Every command with its full name, a group before its members."""
     yield path, command
@@ -37,6 +40,10 @@ def help_lines(text: str | None) -> list[str]:
         if not rows:
             continue
         kept = len(rows) < len(block.splitlines())
+        example = EXAMPLE.fullmatch(" ".join(row.strip() for row in rows))
+        if example and not kept:
+            lines += [f"{escaped(example[1])}:", "", "````text", example[2], "````", ""]
+            continue
         commands_only = all(row.startswith((" ", "$", "obverse ")) for row in rows)
         if kept or commands_only:
             lines += ["````text", *(row.rstrip() for row in rows), "````", ""]
@@ -45,23 +52,28 @@ def help_lines(text: str | None) -> list[str]:
     return lines
 
 
-def default_of(parameter: Any, context: Any) -> str:
-    """The part of the help in brackets: its default, its limits, whether it is required."""
+def told(parameter: Any, context: Any) -> tuple[str, str]:
+    """How it is written on the line, and what it is for."""
     record = parameter.get_help_record(context)
-    return plain(record[1]) if record and record[1] else ""
+    written, said = record if record else (parameter.make_metavar(context), parameter.help or "")
+    said = " ".join(plain(said).split())
+    if parameter.is_flag if hasattr(parameter, "is_flag") else False:
+        # typer's own help adds this to flags that are on unless switched off
+        said += " [on]" if parameter.default is True else ""
+    return plain(written), said
 
 
 def parameter_lines(command: Any, context: Any) -> list[str]:
-    lines: list[str] = []
+    """Arguments and options, in the groups that the help has."""
+    groups: dict[str, list[str]] = {}
     for parameter in command.get_params(context):
         if getattr(parameter, "hidden", False):
             continue
-        record = parameter.get_help_record(context)
-        if record is None:  # an argument without help
-            record = (parameter.make_metavar(context), "")
-        what = " ".join(plain(record[1] or "").split())
-        lines += [f"`{plain(record[0])}`", f": {escaped(what) or '–'}", ""]
-    return lines
+        kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+        group = getattr(parameter, "rich_help_panel", None) or kind
+        written, said = told(parameter, context)
+        groups.setdefault(group, []).extend([f"`{written}`", f": {escaped(said) or '–'}", ""])
+    return [line for group, lines in groups.items() for line in (f"**{group}**", "", *lines)]
 
 
 class CommandLine(SphinxDirective):
@@ -70,6 +82,7 @@ class CommandLine(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         from obverse.cli.main import app
 
+        self.env.note_dependency(__file__)
         for name, module in list(sys.modules.items()):
             if name.startswith("obverse.cli") and getattr(module, "__file__", None):
                 self.env.note_dependency(module.__file__)
