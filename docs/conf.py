@@ -70,4 +70,4 @@ html_theme_options = {
 }
 pygments_style = "default"
 pygments_dark_style = "github-dark"
-highlight_language = "text"  # blocks without a language are commands and formulas
+highlight_language = "bash"  # of blocks that name no language: they are commands

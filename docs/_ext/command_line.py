@@ -15,7 +15,6 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from typer.main import get_command
 
-
 EXAMPLE = re.compile(r"([^:]+): ((?:obverse|torchrun) .+?)")
 
 

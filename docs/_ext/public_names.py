@@ -207,7 +207,10 @@ class PublicNames(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         module = import_module(self.arguments[0])
         makers = {getattr(getattr(module, name), "__module__", "") for name in module.__all__}
-        for file in (getattr(sys.modules.get(maker), "__file__", None) for maker in (module.__name__, __name__, *makers)):
+        for file in (
+            getattr(sys.modules.get(maker), "__file__", None)
+            for maker in (module.__name__, __name__, *makers)
+        ):
             if file:
                 self.env.note_dependency(file)
         home = homes(self.config.public_packages)

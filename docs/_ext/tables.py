@@ -7,12 +7,15 @@ from sphinx.application import Sphinx
 
 SENTENCE = 40  # characters from which a cell is text rather than a number or a name
 PARAGRAPH = 110
+TALL = 30  # rows
 
 
 def mark(app: Sphinx, doctree: nodes.document) -> None:
     for table in doctree.findall(nodes.table):
-        columns = next((len(list(row.findall(nodes.entry))) for row in table.findall(nodes.row)), 0)
-        table["classes"].append("many-columns" if columns > 4 else "few-columns")
+        rows = [len(list(row.findall(nodes.entry))) for row in table.findall(nodes.row)]
+        table["classes"].append("many-columns" if max(rows, default=0) > 4 else "few-columns")
+        if len(rows) > TALL:
+            table["classes"].append("tall")
         for entry in table.findall(nodes.entry):
             length = len(entry.astext())
             kind = "paragraph" if length > PARAGRAPH else "sentence" if length > SENTENCE else "short"
