@@ -1,14 +1,14 @@
-"""The documentation site: Sphinx with Markdown (MyST), built and read without a network. `make docs` builds it."""
+"""The documentation site: Sphinx with Markdown (MyST), built and read without a network by `make docs`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "_ext"))
-
 import obverse
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
 
 project = "obverse"
 author = "the authors of obverse"

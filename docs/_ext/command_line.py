@@ -32,7 +32,7 @@ def plain(text: str) -> str:
 
 
 def help_lines(text: str | None) -> list[str]:
-    """Help as Markdown: paragraphs; what is kept line by line (after a \\b, or indented) as a block of its own."""
+    """Help as Markdown: paragraphs; what is kept line by line (after a \\b, or indented) as a block."""
     lines: list[str] = []
     for block in re.split(r"\n\s*\n", plain(text or "").strip("\n").partition("\f")[0]):
         rows = [row for row in block.splitlines() if row.strip() != "\b"]
@@ -107,7 +107,7 @@ class CommandLine(SphinxDirective):
 
 
 class ExitCodes(SphinxDirective):
-    """`{exit-codes}`: the sentence on exit codes that stands at the head of the command's own code, as a list."""
+    """`{exit-codes}`: the sentence on exit codes at the head of the command's own code, as a list."""
 
     def run(self) -> list[nodes.Node]:
         from obverse.cli import main

@@ -15,15 +15,15 @@ from sphinx.writers.html5 import HTML5Translator
 
 # docutils sets the index of a letter with an accent below the letter: x̂ with i under it, for x̂ᵢ
 ACCENTED = re.compile(
-    r"<munderover>\s*(<m[in][^>]*>[^<]*</m[in]>)(.*?)(<mo stretchy=\"false\">[ˆ~¯‾]</mo>)\s*</munderover>",
+    r'<munderover>\s*(<m[in][^>]*>[^<]*</m[in]>)(.*?)(<mo stretchy="false">[ˆ~ˉ]</mo>)\s*</munderover>',
     re.DOTALL,
 )
 
 
 def improved(text: str) -> str:
     """Accents over their letter alone, and the bars of norms as high as a letter, not as their line."""
-    text = ACCENTED.sub(r"<msub><mover accent=\"true\">\1\3</mover>\2</msub>", text)
-    return re.sub(r"<mo( class=\"\w+\")?>‖</mo>", r'<mo\1 stretchy="false">‖</mo>', text)
+    text = ACCENTED.sub(r'<msub><mover accent="true">\1\3</mover>\2</msub>', text)
+    return re.sub(r'<mo( class="\w+")?>‖</mo>', r'<mo\1 stretchy="false">‖</mo>', text)
 
 
 def mathml(node: nodes.math | nodes.math_block, as_block: bool) -> str:

@@ -1,7 +1,7 @@
-"""The API reference: every public name of a package with its signature and docstring, read while the site is built.
+"""The API reference: every public name with its signature and docstring, read while the site is built.
 
-The docstrings are plain text with `code` in backticks, indented examples and an `Args:` list: Markdown but for
-a few marks, which are escaped here.
+The docstrings are plain text with `code` in backticks, indented examples and an `Args:` list: Markdown
+but for a few marks, which are escaped here.
 """
 
 from __future__ import annotations
@@ -207,10 +207,8 @@ class PublicNames(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         module = import_module(self.arguments[0])
         makers = {getattr(getattr(module, name), "__module__", "") for name in module.__all__}
-        for file in (
-            getattr(sys.modules.get(maker), "__file__", None)
-            for maker in (module.__name__, __name__, *makers)
-        ):
+        for maker in (module.__name__, __name__, *makers):
+            file = getattr(sys.modules.get(maker), "__file__", None)
             if file:
                 self.env.note_dependency(file)
         home = homes(self.config.public_packages)

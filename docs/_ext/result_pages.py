@@ -1,4 +1,4 @@
-"""The published result pages as a part of the site: links to them lead to a copy, and may name a place on it."""
+"""The published result pages in the site: links to them lead to a copy, and may name a place on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def places(page: Path) -> frozenset[str]:
 
 
 def relink(app: Sphinx, name: str, source: list[str]) -> None:
-    """`[text](../experiments/results/x/y.html#place)` becomes a link to `results/x/y.html#place` of the site."""
+    """`[text](../experiments/results/x/y.html#place)` leads to `results/x/y.html#place` of the site."""
 
     def link(match: re.Match[str]) -> str:
         text, page, place = match.groups()

@@ -25,11 +25,9 @@ def move(app: Sphinx) -> None:
 
 
 def lead_there(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Templates ask for the path of "search" and mean the page of results; links in pages do not come by here."""
+    """Templates ask for the path of "search" and mean the page of results; links in pages do not."""
     path: Callable[..., str] = context["pathto"]
-    context["pathto"] = lambda target, *args, **more: path(
-        PAGE if target == "search" else target, *args, **more
-    )
+    context["pathto"] = lambda to, *args, **more: path(PAGE if to == "search" else to, *args, **more)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -1,4 +1,4 @@
-"""Tables that can be read on a phone: a cell with a sentence gets room for it, one with a number stays in one line."""
+"""Tables that can be read on a phone: sentences get room, numbers stay in one line."""
 
 from __future__ import annotations
 
