@@ -19,6 +19,7 @@ language = "en"
 extensions = [
     "myst_parser",
     "command_line",
+    "example_scripts",
     "offline_math",
     "public_names",
     "result_pages",

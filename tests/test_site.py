@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from html import unescape
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
@@ -103,6 +104,16 @@ def test_no_page_asks_another_host(site: Path, pages: dict[Path, Links]) -> None
     for sheet in site.rglob("*.css"):
         text = sheet.read_text(encoding="utf-8")
         assert not re.search(r"(url\(\s*['\"]?|@import\s+['\"])(\w+:)?//", text), sheet.name
+
+
+def test_every_example_is_on_its_page(site: Path, pages: dict[Path, Links]) -> None:
+    text = re.sub(r"<[^>]+>", "", (site / "examples.html").read_text(encoding="utf-8"))
+    scripts = sorted((ROOT / "examples").glob("*.py"))
+    assert scripts
+    for script in scripts:
+        assert script.stem.replace("_", "-") in pages[site / "examples.html"].places
+        last = script.read_text(encoding="utf-8").rstrip().splitlines()[-1]
+        assert last.strip() in unescape(text), script.name
 
 
 def test_formulas_need_no_script(site: Path, pages: dict[Path, Links]) -> None:
