@@ -19,7 +19,7 @@ help:
 	@echo "make test-all  the slow tests too"
 	@echo "make docs      rebuild tables and figures from experiments/results, then the site in docs/_build/html"
 	@echo "make experiments-quick  every training experiment in small, in minutes; figures in runs/quick and docs"
-	@echo "make claims    run every claim in full (20 minutes), publish verdicts and page in experiments/results"
+	@echo "make claims    run every claim in full (half an hour), publish verdicts and page in experiments/results"
 	@echo "make coverage  shadows of public architectures; results in experiments/results/coverage"
 	@echo "make bench     speed as ratios; results in benchmarks/results"
 	@echo "make bench-memorize  a data set by heart, built against trained; needs CIFAR-10"
