@@ -107,16 +107,16 @@ class CommandLine(SphinxDirective):
 
 
 class ExitCodes(SphinxDirective):
-    """`{exit-codes}`: the sentence on exit codes at the head of the command's own code, as a list."""
+    """`{exit-codes}`: what the program says of them, below its help or at the head of its code."""
 
     def run(self) -> list[nodes.Node]:
         from obverse.cli import main
 
-        _, found, said = " ".join((main.__doc__ or "").split()).partition("Exit codes: ")
-        codes = [re.fullmatch(r"(\d+) (.+?)\.?", part) for part in said.split("; ")]
-        if not found or None in codes:
-            raise self.error(f"expected 'Exit codes: 0 done; 2 …' in {main.__file__}; got {said!r}")
-        rows = [line for code in codes if code for line in (f"`{code[1]}`", f": {escaped(code[2])}", "")]
+        said = " ".join(f"{main.app.info.epilog or ''}\n{main.__doc__}".split()).partition("Exit codes: ")[2]
+        codes = re.findall(r"(\d+) (.+?)(?=; \d|\.(?: |$))", said.partition(" Exit codes: ")[0])
+        if not codes:
+            raise self.error(f"expected 'Exit codes: 0 done; 2 …' in {main.__file__}; got none")
+        rows = [line for code, meaning in codes for line in (f"`{code}`", f": {escaped(meaning)}", "")]
         container = nodes.container()
         self.state.nested_parse(StringList(rows, source=main.__file__ or ""), 0, container)
         return list(container.children)

@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 PAGE = "examples"
-LINK = re.compile(r"\[([^\]]+)\]\(\.\./examples(?:/|/(\w+)\.py)?\)")
+LINK = re.compile(r"\[([^\]]+)\]\(\.\./examples(?:/|/README\.md|/(\w+)\.py)?\)")
 
 
 def relink(app: Sphinx, name: str, source: list[str]) -> None:
