@@ -17,9 +17,9 @@ help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
 	@echo "make test      lint, types, tests"
 	@echo "make test-all  the slow tests too"
-	@echo "make docs      rebuild the tables and figures of the docs from experiments/results"
+	@echo "make docs      rebuild tables and figures from experiments/results, then the site in docs/_build/html"
 	@echo "make experiments-quick  every training experiment in small, in minutes; figures in runs/quick and docs"
-	@echo "make claims    run every claim in full (20 minutes), publish verdicts and page in experiments/results"
+	@echo "make claims    run every claim in full (half an hour), publish verdicts and page in experiments/results"
 	@echo "make coverage  shadows of public architectures; results in experiments/results/coverage"
 	@echo "make bench     speed as ratios; results in benchmarks/results"
 	@echo "make bench-memorize  a data set by heart, built against trained; needs CIFAR-10"
@@ -81,7 +81,13 @@ test-all: lint $(VENV)/architectures
 coverage: $(VENV)/architectures
 	$(BIN)/python experiments/coverage.py
 
-docs: $(VENV)/installed
+# Sphinx, its Markdown and its theme: what the site needs beyond obverse itself.
+$(VENV)/documentation: $(VENV)/installed
+	@$(INSTALL) --editable '.[docs]'
+	@touch $@
+
+# The pages first, then the site: offline, with warnings as errors.
+docs: $(VENV)/documentation
 	$(BIN)/python experiments/make_results.py
 	$(BIN)/python experiments/make_audit_tables.py
 	$(BIN)/python experiments/make_claims_tables.py
@@ -94,6 +100,9 @@ docs: $(VENV)/installed
 	$(BIN)/python experiments/make_paper_page.py
 	$(BIN)/python experiments/make_few_labels_page.py
 	$(BIN)/python experiments/make_unlabelled_page.py
+	$(BIN)/python experiments/make_papers_page.py
+	$(BIN)/sphinx-build -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+	@echo "Open the site in a browser: $(CURDIR)/docs/_build/html/index.html"
 
 experiments-quick: $(VENV)/installed
 	$(BIN)/python experiments/quick.py
@@ -131,4 +140,4 @@ bench-weightwatcher: $(WATCHER)/installed
 	$(WATCHER)/bin/python benchmarks/weightwatcher_time.py
 
 clean:
-	rm -rf $(VENV) $(WATCHER) demo .screenshots .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(WATCHER) demo docs/_build .screenshots .mypy_cache .ruff_cache .pytest_cache

@@ -111,15 +111,15 @@ def page(coverage: Coverage) -> str:
 
 {table(head, counted)}
 
-### Hard ones, not counted
+## Hard ones, not counted
 
 {table(head, others)}
 
-### Refused, and the sentence that says so
+## Refused, and the sentence that says so
 
 {chr(10).join(refused) or "None."}
 
-### What the nets that work are made of
+## What the nets that work are made of
 
 {", ".join(f"`{kind}` {count}" for kind, count in sorted(kinds.items(), key=lambda item: -item[1]))}.
 """
