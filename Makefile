@@ -94,6 +94,7 @@ docs: $(VENV)/installed
 	$(BIN)/python experiments/make_paper_page.py
 	$(BIN)/python experiments/make_few_labels_page.py
 	$(BIN)/python experiments/make_unlabelled_page.py
+	$(BIN)/python experiments/make_compared_table.py
 
 experiments-quick: $(VENV)/installed
 	$(BIN)/python experiments/quick.py
