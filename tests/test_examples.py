@@ -167,8 +167,15 @@ def test_short_asks_a_question_and_has_a_main(example: Path) -> None:
     assert any(isinstance(one, ast.FunctionDef) and one.name == "main" for one in tree.body)
 
 
-def test_there_are_ten() -> None:
+def test_there_are_ten_and_the_list_has_them_all() -> None:
     assert len(EXAMPLES) >= 10
+    rows = re.findall(
+        r"^\| (.*\?) \| \[(.*)\]\((.*)\) \|$", (FOLDER / "README.md").read_text(encoding="utf-8"), re.M
+    )
+    assert sorted(name for _, name, _ in rows) == [path.name for path in EXAMPLES]
+    for question, name, target in rows:
+        assert name == target
+        assert question in (FOLDER / name).read_text(encoding="utf-8")
 
 
 # With files of one's own
