@@ -101,6 +101,7 @@ docs: $(VENV)/documentation
 	$(BIN)/python experiments/make_few_labels_page.py
 	$(BIN)/python experiments/make_unlabelled_page.py
 	$(BIN)/python experiments/make_papers_page.py
+	$(BIN)/python experiments/make_compared_table.py
 	$(BIN)/sphinx-build -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "Open the site in a browser: $(CURDIR)/docs/_build/html/index.html"
 

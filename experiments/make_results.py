@@ -6,6 +6,7 @@ python experiments/make_results.py
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from math import sqrt
 from pathlib import Path
@@ -120,7 +121,8 @@ def few_labels() -> str:
     head = ["method", "rate", "weight", "test error %", "error on shadows %", "same label %"]
     second = table(head, rows)
     third = gaps([(name, "backprop") for name in finals if name != "backprop"], error)
-    fourth = gaps([("SHADOW", other) for other in finals if other != "SHADOW"], error)
+    others = [other for other in finals if other != "SHADOW"]
+    fourth = gaps([("SHADOW", other) for other in others], error)
     held_out = few.BASE.train_size // 5 * len(few.TUNING_SEEDS)
     noise = 100 * sqrt(0.045 * 0.955 / held_out)
     short = [[name, percent(error[name]), percent(shadow[name]), percent(agree[name])] for name in finals]
@@ -129,7 +131,8 @@ def few_labels() -> str:
     ]
     edge = f"The best rate lay at the end of its grid for {', '.join(edges)}." if edges else ""
     put_into_readme(
-        table(["method", "test error %", "error on shadows %", "same label %"], short), fourth, edge
+        table(["method", "test error %", "error on shadows %", "same label %"], short),
+        in_a_sentence("SHADOW", {other: differences(error["SHADOW"], error[other]) for other in others}),
     )
     count = len(few.FINAL_SEEDS)
     return f"""## 5,000 MNIST labels, tuned alike
@@ -166,18 +169,27 @@ SHADOW against everything else:
 """
 
 
-def put_into_readme(measured: str, differences: str, edge: str) -> None:
+def in_a_sentence(name: str, found: Mapping[str, Sequence[float]]) -> str:
+    """What the paired differences to all other methods say together, by Holm's p-values."""
+    adjusted = holm([paired_p_value(gap) or 1.0 for gap in found.values()])
+    alike = [other for other, p in zip(found, adjusted, strict=True) if p >= 0.05]
+    parts = [f"cannot be told from {', '.join(alike)}"] if alike else []
+    for (other, gap), p in zip(found.items(), adjusted, strict=True):
+        if p < 0.05:
+            mean, _ = mean_and_se(gap)
+            parts.append(f"is {'better' if mean < 0 else 'worse'} than {other} by {abs(mean):.2f} points")
+    return f"By paired tests {name} {'; it '.join(parts)}."
+
+
+def put_into_readme(measured: str, sentence: str) -> None:
     """The tuned table and what it says of SHADOW, between the two marks."""
-    seeds = len(few.FINAL_SEEDS)
-    text = f"""MNIST with {few.BASE.train_size:,} labels, 784-500-500-10, {seeds} seeds, paired; every method
-tuned with as many trials on held-out points. *Same label*: how often the net gives an image and its
-shadow the same label. Mean ± standard error. {edge}
-
-{measured}
-
-{differences}
-"""
-    put_between_marks(DOCS.parent / "README.md", text)
+    about = (
+        f"MNIST with {few.BASE.train_size:,} labels, 784-500-500-10, {len(few.FINAL_SEEDS)} seeds, every "
+        "method tuned alike; mean ± standard error. *Same label*: how often the net gives an image and its "
+        "shadow one label. Controls: something else in the place of shadows."
+    )
+    parts = [textwrap.fill(about, 120), measured, textwrap.fill(sentence, 120)]
+    put_between_marks(DOCS.parent / "README.md", "\n\n".join(parts) + "\n")
 
 
 def put_between_marks(place: Path, text: str) -> None:

@@ -436,12 +436,9 @@ def test_the_example_runs_as_its_first_lines_say(tmp_path):
     done = obverse_process(*words, COLUMNS="120")
     assert (done.returncode, done.stderr) == (0, ""), done
     found = rows(done.stdout)
-    assert [found[id].split()[at] for id, at in (("mine.relu-mean", 2), ("mine.relu-variance", 3))] == [
-        "held",
-        "failed",
-    ]
-    assert found["mine.relu-variance-corrected"].split()[2] == "held"
-    assert "3 claims: 2 held, 1 failed; full settings" in done.stdout
+    assert "failed" in found["mine.relu-variance"].split()
+    assert "held" in found["mine.relu-variance-corrected"].split()
+    assert "2 claims: 1 held, 1 failed; full settings" in done.stdout
     assert "\x1b" not in done.stdout
 
 
