@@ -103,7 +103,7 @@ def line(claim: Claim, other: Claim | None, found: Found) -> list[str]:
         links = f"{link(claim, found, 'printed')}, {link(other, found, other.reading)}"
     first = verdict(claim, found) if printed else "–"
     second = verdict(other, found) if other else "–" if printed else verdict(claim, found)
-    return [ids, statement, where(claim), first, second, decided, links]
+    return [ids, first, second, statement, decided, where(claim), links]
 
 
 def text() -> str:
@@ -121,11 +121,11 @@ def text() -> str:
     rows = sorted(rows_of(known), key=lambda row: order[row[0].id.partition(".")[0]])
     head = [
         "claim",
-        "statement",
-        "paper and where",
         "as printed",
         "corrected, or sharper",
+        "statement",
         "what decided it",
+        "paper and where",
         "result",
     ]
     return f"""{len(known)} claims, at full settings:
