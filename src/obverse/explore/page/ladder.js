@@ -94,7 +94,7 @@ export function ladderTab(panel, about) {
     tiles.show("loss", short(last[0]));
     tiles.show("loss-events", short(last[1]));
     verdict.textContent = answer.exact
-      ? "Exact: gradients from events are those of backpropagation, up to rounding. Every event tells all that its region holds."
+      ? `Exact: gradients from events are those of backpropagation, up to rounding.${summary.value === "full" ? " Every event tells all that its region holds." : ""}`
       : "Not exact here: events forget something of the inputs, and a condition of the theorem fails. Focus: given its own event, a child's contents do not depend on its parent's event. Broadness: the same the other way round. Fourth: a child's activation and its parent's gradient are uncorrelated given the parent's event.";
     edges();
     chart();
