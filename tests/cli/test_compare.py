@@ -9,7 +9,8 @@ import pytest
 
 from obverse.cli.compare import print_table
 from obverse.training import Comparison, Interrupted, read_comparison, read_plan, summarize
-from obverse.training.compare import DEFAULT, FIGURES, Row
+from obverse.training.compare import Row
+from obverse.training.variants import DEFAULT, FIGURES
 from training.helpers import tiny_npz
 
 
