@@ -183,7 +183,7 @@ def test_quick_seed_and_ids_reach_the_runner(obverse, file, monkeypatch):
         asked.update(options, ids=[claim.id for claim in claims])
         return Sweep((), options["seed"], options["quick"], 0.0, {})
 
-    monkeypatch.setattr("obverse.cli.claims.run_claims", run)
+    monkeypatch.setattr("obverse.claims.run", run)
     monkeypatch.setattr("obverse.cli.claims.usable_cores", lambda: 5)
     words = ["claims", "run", "t.r*", "t.held", "--module", file]
     assert obverse(*words).code == 0
@@ -218,7 +218,7 @@ def test_claims_that_train_on_images_run_when_asked_for(obverse, file, monkeypat
         asked.extend(claim.id for claim in claims)
         return Sweep((), 0, False, 0.0, {})
 
-    monkeypatch.setattr("obverse.cli.claims.run_claims", run)
+    monkeypatch.setattr("obverse.claims.run", run)
     assert obverse("claims", "run", *words, "--module", file).code == 0
     assert ("t.images" in asked) == images
 

@@ -51,7 +51,7 @@ def compare(
     ] = None,
     jobs: Annotated[int | None, options.jobs("this one with all its threads; else one thread each")] = None,
     quick: Annotated[
-        bool, options.quick(f"{QUICK_SEEDS} seeds, at most {EPOCHS} epochs on {POINTS:,} points")
+        bool, options.quick(f"{QUICK_SEEDS} seeds, {EPOCHS} epochs on at most {POINTS:,} points")
     ] = False,
     out: Annotated[Path | None, options.out_at("the runs", "runs/compare-DATA-N")] = None,
     resume: Annotated[Path | None, options.resume("comparison")] = None,
@@ -220,5 +220,4 @@ def print_table(comparison: Comparison) -> None:
             "of a paired t test, two-sided",
         ),
     ]
-    if rows:
-        print_grid(open_console(), columns, "")
+    print_grid(open_console(), columns, "")

@@ -108,7 +108,7 @@ def _run(debug: bool) -> int:
         elif debug:
             traceback.print_exc()
         else:
-            _tell(as_sentence(error))
+            _tell(as_sentence(error, sys.argv[1:]))
         return WRONG
     except ObverseError as error:
         from ..training.fit import Interrupted

@@ -83,7 +83,7 @@ def search(
         bool,
         options.quick(
             "every second of the rates, every third of the weights, "
-            f"at most {EPOCHS} epochs on {POINTS:,} points"
+            f"{EPOCHS} epochs on at most {POINTS:,} points"
         ),
     ] = False,
     out: Annotated[Path | None, options.out_at("the trials", "runs/search-DATA-N")] = None,

@@ -46,7 +46,7 @@ def train(
     values: dict[str, Any],
     out: Annotated[Path | None, options.out_at("the run", "runs/DATA-N")] = None,
     resume: Annotated[Path | None, options.resume("run")] = None,
-    quick: Annotated[bool, options.quick(f"at most {EPOCHS} epochs on {POINTS:,} points")] = False,
+    quick: Annotated[bool, options.quick(f"{EPOCHS} epochs on at most {POINTS:,} points")] = False,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also log for TensorBoard (needs the extra).")
     ] = False,
