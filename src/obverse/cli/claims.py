@@ -130,7 +130,10 @@ def run(
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Measure on the Dask cluster with this scheduler: tcp://…"),
+        typer.Option(
+            metavar="ADDRESS",
+            help="Measure on the Dask cluster of the scheduler at this address, e.g. tcp://host:8786.",
+        ),
     ] = None,
     module: Module = None,
     override: Annotated[

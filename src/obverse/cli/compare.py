@@ -189,7 +189,8 @@ def print_table(comparison: Comparison) -> None:
     def percent(value: float | None, spread: float | None = None, sign: str = "") -> str:
         if value is None:
             return NONE
-        return f"{100 * value:{sign}.2f}" + ("" if spread is None else f" ± {100 * spread:.2f}")
+        shown = f"{100 * value:{sign}.2f}".replace("-", "−")
+        return shown + ("" if spread is None else f" ± {100 * spread:.2f}")
 
     columns = [
         Column("variant", tuple(row.variant for row in rows), left=True, whole=True),

@@ -46,20 +46,20 @@ def samples(incomplete: str) -> list[str]:
 
 def model(incomplete: str) -> list[str]:
     """A file of weights, or the directory of a run."""
-    return [*run(incomplete), *(one for one in _paths(incomplete, WEIGHTS) if not one.endswith("/"))]
+    return list(dict.fromkeys([*run(incomplete), *_paths(incomplete, WEIGHTS)]))
 
 
 def run(incomplete: str) -> list[str]:
     """The directory of a run, comparison or search, or a folder on the way to one."""
     found = list(_paths(incomplete, ()))
-    if f"{RUNS}/".startswith(incomplete):
+    if RUNS.startswith(incomplete):
         found += [one for one in _paths(f"{RUNS}/", ()) if not one.endswith("/")]
     return found
 
 
 def results(incomplete: str) -> list[str]:
     """The same, or the JSON of any result."""
-    return [*run(incomplete), *(one for one in _paths(incomplete, (".json",)) if not one.endswith("/"))]
+    return list(dict.fromkeys([*run(incomplete), *_paths(incomplete, (".json",))]))
 
 
 def claim(incomplete: str) -> list[str]:
@@ -71,8 +71,8 @@ def claim(incomplete: str) -> list[str]:
 def _paths(incomplete: str, endings: tuple[str, ...]) -> Iterator[str]:
     """Folders and files with these endings that begin so; a folder that is no run ends with a slash."""
     head, slash, tail = incomplete.rpartition("/")
-    folder = Path(head + slash).expanduser() if slash else Path()
-    with suppress(OSError, RuntimeError):
+    with suppress(OSError, RuntimeError):  # no such folder, no such user
+        folder = Path(head + slash).expanduser() if slash else Path()
         for entry in sorted(folder.iterdir()):
             if not entry.name.startswith(tail) or (entry.name.startswith(".") and not tail):
                 continue

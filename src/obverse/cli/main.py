@@ -7,6 +7,7 @@ Ctrl-C; 141 whoever read the output has gone.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -15,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import ObverseError
+from ..errors import BadInput, ObverseError
 from .audit import audit
 from .claims import claims_app
 from .compare import compare
@@ -33,6 +34,8 @@ from .train import train
 from .usage import Commands, UsageError, as_sentence
 
 DONE, BUG, WRONG, FOUND, STOPPED, UNREAD = 0, 1, 2, 3, 130, 141
+# What a system refuses is no bug of ours.
+REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE)
 EXIT_CODES = {
     DONE: "done",
     BUG: "a bug, or a claim that crashed",
@@ -88,6 +91,10 @@ def main() -> None:
             sys.stdout.flush()
     except BrokenPipeError:
         code = _hush()
+    except OSError as error:  # the last of the output could not be written
+        _tell(_refused(error))
+        _hush()
+        code = WRONG
     except SystemExit as stop:  # rich and click have a way of their own to leave when nobody reads on
         if isinstance(stop.__context__, BrokenPipeError):
             raise SystemExit(_hush()) from None
@@ -124,11 +131,22 @@ def _run(debug: bool) -> int:
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, OSError) and error.errno in REFUSED:
+            _tell(_refused(error))
+            return WRONG
         _tell(
             f"this is a bug: {type(error).__name__}: {error}\n"
             "Run it again with --debug and report what it prints."
         )
         return BUG
+
+
+def _refused(error: OSError) -> str:
+    where = f" {error.filename}" if error.filename else " the output"
+    said = error.strerror or str(error)
+    return str(
+        BadInput(f"to read or write{where}", got=said, do="make room or give permission, then try again")
+    )
 
 
 def _tell(text: str, colour: str = "red") -> None:
