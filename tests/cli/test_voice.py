@@ -52,7 +52,7 @@ PATTERNS = {
     "--jobs": r"Processes at work \\\[.+\]\.",
     "--resume": r"Go on with a \w+ that was cut off\.",
     "--data-root": r"Folder that holds the data sets \\\[.+\]\.",
-    "--data": rf"(.+: .*)?{DATA} \\\[.+\]\.",
+    "--data": rf"(.+: .*)?{re.escape(DATA)} \\\[.+\]\.",
     "--report": r"Write the page at the end \\\[yes\]\.",
     "--config": r"Settings from a TOML file; flags win\.",
     "--layers": r"Only layers of such names, e\.g\. 'stage2\.\*' \\\[all\]\.",

@@ -22,7 +22,7 @@ from . import complete
 
 Flags = Mapping[str, tuple[str, str, str | None]]  # name: (panel, help, metavar)
 
-DATA = "digits, mnist, fashion-mnist, cifar10, cifar100, a folder of images, an npz file"
+DATA = "digits, mnist, fashion-mnist, cifar10, cifar100, a folder of images, an .npz"
 ROOT = "Folder that holds the data sets"
 CACHE = "OBVERSE_DATA, else the user's cache"
 SEED = "Seed of everything random"
