@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-GREY = "#6b7178"
+from obverse.report.palette import LIGHT
 
 
 def new_figure(width: float, height: float) -> Any:
+    import matplotlib
     from matplotlib.figure import Figure
 
+    matplotlib.rcParams["axes.prop_cycle"] = matplotlib.cycler(color=LIGHT)  # where no colour is asked for
     return Figure(figsize=(width, height), layout="constrained")
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from drawing import GREY, new_figure, save, tidy
+from drawing import new_figure, save, tidy
 from result_files import RESULTS, error, mean, measure
 from torch import Tensor, nn
 
@@ -26,6 +26,7 @@ from obverse.data import load
 from obverse.generative import networks
 from obverse.generative.mixture import Mixture
 from obverse.generative.wgan import draw_shares, gradient_penalty, interpolates, picture_maker
+from obverse.report.palette import GREY
 
 SHAPE = (1, 28, 28)
 LATENT, HIDDEN, WIDE = 16, 64, 320

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from drawing import GREY, new_figure, save
+from drawing import new_figure, save
 from generators import OUT, slug
+
+from obverse.report.palette import FAINT, GREY, LIGHT
 
 
 def draw(entries: dict[str, Any], place: Path) -> None:
@@ -39,9 +41,9 @@ def supports(axes: Any, entries: dict[str, Any]) -> None:
         if found["value"] is None:
             axes.plot(test["support_at_least"], row, marker=">", color=GREY)
             continue
-        axes.plot([found["low"], found["high"]], [row, row], color="#2b6cb0")
-        axes.plot(found["value"], row, "o", color="#2b6cb0")
-        axes.plot(test["support_bound"], row, "|", color="#c05621", markersize=12)
+        axes.plot([found["low"], found["high"]], [row, row], color=LIGHT[0])
+        axes.plot(found["value"], row, "o", color=LIGHT[0])
+        axes.plot(test["support_bound"], row, "|", color=LIGHT[1], markersize=12)
     real = next(iter(entries.values()))["birthday"]["threshold"]["real_support"]
     axes.axvline(real, color=GREY, linewidth=0.8, linestyle=":")
     axes.set_xscale("log")
@@ -51,7 +53,7 @@ def supports(axes: Any, entries: dict[str, Any]) -> None:
 
 def distances(axes: Any, entries: dict[str, Any]) -> None:
     for row, one in enumerate(entries.values()):
-        axes.plot(max(one["moments"]["fid"], 1e-2), row, "o", color="#2b6cb0")
+        axes.plot(max(one["moments"]["fid"], 1e-2), row, "o", color=LIGHT[0])
     axes.axvline(next(iter(entries.values()))["moments"]["fid"], color=GREY, linewidth=0.8, linestyle=":")
     axes.set_xscale("log")
     axes.set_title("FID in features", fontsize=10, loc="left")
@@ -64,4 +66,4 @@ def level(axes: Any, rows: int) -> None:
     axes.set_yticks([])
     axes.spines[["top", "right", "left"]].set_visible(False)
     for row in range(rows):
-        axes.axhline(row, color="#e5e7eb", linewidth=0.6, zorder=0)
+        axes.axhline(row, color=FAINT, linewidth=0.6, zorder=0)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from drawing import GREY, new_figure, save, tidy
+from drawing import new_figure, save, tidy
 
 from obverse.identity.walk import Walk
-from obverse.report.palette import LIGHT, MARKERS
+from obverse.report.palette import GREY, LIGHT, MARKERS, TINTS
 
 
 def draw_factors(found: dict[str, Any], place: Path) -> None:
@@ -80,7 +80,7 @@ def _shade(axes: Any, units: Sequence[tuple[float, float, float]], side: float) 
     line = np.linspace(-side, side, 400)
     across, up = np.meshgrid(line, line)
     answers = sum((a * across + b * up + shift > 0).astype(float) for a, b, shift in units)
-    axes.contourf(across, up, answers, levels=[0.5, 1.5, 9], colors=["#f1e7c8", "#e0cf98"], zorder=0)
+    axes.contourf(across, up, answers, levels=[0.5, 1.5, 9], colors=list(TINTS), zorder=0)
 
 
 def draw_sizes(sizes: dict[str, Any], place: Path) -> None:

@@ -7,10 +7,10 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from drawing import GREY, new_figure, save, tidy
+from drawing import new_figure, save, tidy
 from result_files import error, mean
 
-from obverse.report.palette import LIGHT, MARKERS
+from obverse.report.palette import GREY, LIGHT, MARKERS
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 

@@ -14,6 +14,7 @@ from typing import Any
 from cnn_shadow import ALL, DATA, LONG, NOISE, PLAIN, RATES, RESULTS, SHADOW, VARIANTS, best
 from make_results import DOCS, differences, holm, percent, put_between_marks, small, table
 
+from obverse.report.palette import GREY, LIGHT
 from obverse.training.compare import mean_and_se, paired_p_value
 
 Records = list[dict[str, Any]]
@@ -204,10 +205,10 @@ def draw(records: Records, place: Path) -> None:
                 if len(gap) < 2:
                     continue
                 mean, se = mean_and_se(gap)
-                color = "#c0392b" if name.startswith("SHADOW") else "#34495e"
+                color = LIGHT[1] if name.startswith("SHADOW") else LIGHT[6]
                 axes.errorbar(mean, height, xerr=se, fmt="o", color=color, capsize=3, markersize=4)
                 axes.plot(gap, [height] * len(gap), "|", color=color, alpha=0.35)
-            axes.axvline(0, color="gray", linewidth=0.8)
+            axes.axvline(0, color=GREY, linewidth=0.8)
             axes.set(yticks=range(len(names)), ylim=(-0.6, len(names) - 0.4))
             axes.set_yticklabels(names if axes is row[0] else [])
             axes.set_title(f"{TITLES[data]}, {title} labels", fontsize=10)

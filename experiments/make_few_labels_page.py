@@ -21,19 +21,20 @@ from few_label_methods import METHODS
 from make_results import DOCS, differences, gaps, holm, percent, put_between_marks, table
 
 from obverse.files import write_text
+from obverse.report.palette import GREY, LIGHT
 from obverse.training.compare import mean_and_se, paired_p_value
 
 TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "digits": "Digits, 8×8"}
-# Colours of Okabe and Ito, which colour-blind readers can tell apart; a marker each for print.
+# A colour each that colour-blind readers can tell apart, and a marker each for print.
 STYLES = {
-    "plain": ("#000000", "o"),
-    "dropout": ("#E69F00", "s"),
-    "denoising pretraining": ("#56B4E9", "D"),
-    "noise": ("#009E73", "^"),
-    "SHADOW": ("#D55E00", "v"),
-    "SHADOW consistency": ("#CC79A7", "P"),
-    "SHADOW + dropout": ("#0072B2", "X"),
-    "label smoothing": ("#8A8A8A", "*"),
+    "plain": (LIGHT[6], "o"),
+    "dropout": (LIGHT[4], "s"),
+    "denoising pretraining": (LIGHT[5], "D"),
+    "noise": (LIGHT[2], "^"),
+    "SHADOW": (LIGHT[1], "v"),
+    "SHADOW consistency": (LIGHT[3], "P"),
+    "SHADOW + dropout": (LIGHT[0], "X"),
+    "label smoothing": (GREY, "*"),
 }
 # What the parts of a shadow add: each pair differs in one thing.
 QUESTIONS = (
@@ -205,7 +206,7 @@ def draw_few(plan: few.Plan, found: dict[few.Cell, tuple[Errors, Chosen]], place
             if method != "plain":
                 moved = [label * 1.04 ** (number - len(STYLES) / 2) for label in labels]  # bars side by side
                 curve(bottom, moved, [differences(errors[method], errors["plain"]) for errors in each], style)
-        bottom.axhline(0, color="#000000", linewidth=1)
+        bottom.axhline(0, color=GREY, linewidth=1)
         for axis in (top, bottom):
             axis.set_xscale("log")
             axis.set_xticks(ticks := [cell.labels for cell in cells], [f"{tick:,}" for tick in ticks])

@@ -16,6 +16,7 @@ import mnist_5000_labels as few
 import mnist_width_5000 as wide
 from trials import key_of, read_results
 
+from obverse.report.palette import LIGHT
 from obverse.training.compare import mean_and_se, paired_p_value
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -259,7 +260,7 @@ def draw_curves(curves: list[dict], arms: list[str]) -> None:
 
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
-    colors = ("#0072B2", "#D55E00", "#009E73")
+    colors = LIGHT[:3]
     groups = {
         "without dropout": [arm for arm in arms if "dropout" not in arm],
         "with dropout": [arm for arm in arms if "dropout" in arm],

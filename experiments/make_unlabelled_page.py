@@ -15,9 +15,10 @@ from typing import Any
 
 import better_shadow as better
 import unlabelled as few
-from drawing import GREY, new_figure, save, tidy
+from drawing import new_figure, save, tidy
 from make_results import DOCS, differences, gap_table, percent, put_between_marks, table
 
+from obverse.report.palette import GREY, LIGHT
 from obverse.training.compare import mean_and_se
 
 # Errors in % of fully connected nets with 100 MNIST labels, as their papers print them.
@@ -136,7 +137,7 @@ def draw(folder: Path, place: Path) -> None:
     for row, name in enumerate(order):
         values = [100 * value for value in errors[name]]
         mean, _ = mean_and_se(values)
-        colour = "#0072b2" if "shadow" in name else "#d55e00" if "noise" in name else GREY
+        colour = LIGHT[0] if "shadow" in name else LIGHT[1] if "noise" in name else GREY
         axes.plot(values, [row] * len(values), "o", markersize=4, alpha=0.6, color=colour)
         axes.plot([mean, mean], [row - 0.35, row + 0.35], color=colour, linewidth=2)
     axes.set_yticks(range(len(order)), order)

@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import BadInput, MissingExtra, ObverseError
-from .shadow import Shadow, ShadowLayer, ShadowLoss
 
 if TYPE_CHECKING:
     from .randomlike.audit import audit
     from .randomlike.results import Audit
+    from .shadow import Shadow, ShadowLayer, ShadowLoss
     from .training.classifier import ShadowClassifier
 
 __version__ = "0.1.0.dev0"
@@ -30,7 +30,10 @@ __all__ = [
 
 _LATER = {
     "Audit": "obverse.randomlike.results",
+    "Shadow": "obverse.shadow",
     "ShadowClassifier": "obverse.training.classifier",  # scikit-learn
+    "ShadowLayer": "obverse.shadow",
+    "ShadowLoss": "obverse.shadow",
     "audit": "obverse.randomlike.audit",
 }
 _PACKAGES = (

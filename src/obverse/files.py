@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,11 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise WriteFailed(path, error) from error
+
+
+def quoted(path: str | os.PathLike[str]) -> str:
+    """A path as it is typed into a shell: for commands that a sentence proposes."""
+    return shlex.quote(os.fspath(path))
 
 
 def replace_atomically(path: Path, write: Callable[[Path], None]) -> None:

@@ -183,7 +183,7 @@ def test_quick_seed_and_ids_reach_the_runner(obverse, file, monkeypatch):
         asked.update(options, ids=[claim.id for claim in claims])
         return Sweep((), options["seed"], options["quick"], 0.0, {})
 
-    monkeypatch.setattr("obverse.cli.claims.run_claims", run)
+    monkeypatch.setattr("obverse.claims.run", run)
     monkeypatch.setattr("obverse.cli.claims.usable_cores", lambda: 5)
     words = ["claims", "run", "t.r*", "t.held", "--module", file]
     assert obverse(*words).code == 0
@@ -218,7 +218,7 @@ def test_claims_that_train_on_images_run_when_asked_for(obverse, file, monkeypat
         asked.extend(claim.id for claim in claims)
         return Sweep((), 0, False, 0.0, {})
 
-    monkeypatch.setattr("obverse.cli.claims.run_claims", run)
+    monkeypatch.setattr("obverse.claims.run", run)
     assert obverse("claims", "run", *words, "--module", file).code == 0
     assert ("t.images" in asked) == images
 
@@ -365,15 +365,15 @@ def test_set_passes_over_claims_that_have_no_such_setting(obverse, file):
         (["run", "t.held", "--set", "relu=1"], "expected true or false for relu; got '1'"),
         (
             ["run", "t.held", "--set", "k=11"],
-            r"^obverse: t\.held at m = 10, k = 11, .*: expected k ≤ m: .* \(eq\. 8\)",
+            r"^obverse: expected k ≤ m: .* \(eq\. 8\), for t\.held at m = 10, k = 11, .*; got ",
         ),
         (
             ["run", "--all", "--set", "k=0"],
-            r"t\.held at .*k = 0.*: expected k > 0, .* its support must not be empty",
+            r"^obverse: expected k > 0, .* its support must not be empty.*, for t\.held at .*k = 0.*; got ",
         ),
         (
             ["run", "t.rate", "--set", "k=2"],
-            r"^obverse: t\.rate: expected three different values of a rate's",
+            r"^obverse: expected three different values of a rate's .*, for t\.rate; got ",
         ),
         (["run", "t.held", "--out", "/proc/obverse-x"], "expected to write /proc/obverse-x"),
         (["show", "t.*"], r"got 't\.\*', which is 4 of them; choose one: t\.held, t\.failed"),

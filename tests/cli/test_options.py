@@ -25,7 +25,7 @@ def settings_given(obverse, monkeypatch, tmp_path):
         seen.append(settings)
         raise Stop("nothing", got="nothing", do="nothing")
 
-    monkeypatch.setattr("obverse.cli.train.ClassifierTask", stop)
+    monkeypatch.setattr("obverse.training.ClassifierTask", stop)
 
     def given(*words: object) -> Settings:
         done = obverse("train", *words)

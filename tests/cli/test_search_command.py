@@ -94,7 +94,7 @@ def test_the_paper_s_grid_and_ten_thousand_points_are_the_defaults(obverse, smal
     text = re.sub(r"[\s│]+", " ", obverse("search", "--help").out)
     for shown in ("[10000, at most a fifth]", "[grid]", "[none]", "[runs/search-DATA-N]", "4^a/1000"):
         assert shown in text
-    assert "with --resume each has as many threads as the search began with" in text
+    assert "with --resume as many as the search began with" in text
     for gone in ("--rate ", "--weight ", "[0.05]"):
         assert gone not in text
 

@@ -429,7 +429,7 @@ def test_the_help_says_that_code_is_run_and_what_the_defaults_are(obverse):
     assert "this runs your code" in text
     for shown in (
         "measure on [200]",
-        "layer [1]",
+        "layer [1.0]",
         "from the shadow [0]",
         "random [0]",
         "more [12]",

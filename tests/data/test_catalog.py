@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from obverse.data import NAMES, load
-from obverse.data.catalog import _root
+from obverse.data.catalog import data_folder
 from obverse.data.sources import KNOWN, Download, File, Known
 from obverse.errors import BadInput
 
@@ -139,14 +139,14 @@ def test_root_is_argument_then_variable_then_cache(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("OBVERSE_DATA", str(tmp_path / "variable"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert _root(tmp_path / "argument") == tmp_path / "argument"
-    assert _root(None) == tmp_path / "variable"
+    assert data_folder(tmp_path / "argument") == tmp_path / "argument"
+    assert data_folder(None) == tmp_path / "variable"
     monkeypatch.delenv("OBVERSE_DATA")
-    assert _root(None) == tmp_path / "cache" / "obverse"
+    assert data_folder(None) == tmp_path / "cache" / "obverse"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert _root(None) == tmp_path / "home" / ".cache" / "obverse"
+    assert data_folder(None) == tmp_path / "home" / ".cache" / "obverse"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert _root("~/here") == tmp_path / "home" / "here"
+    assert data_folder("~/here") == tmp_path / "home" / "here"
 
 
 def test_importing_is_light() -> None:

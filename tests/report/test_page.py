@@ -17,7 +17,7 @@ from obverse.errors import BadInput
 from obverse.report import build
 from obverse.report.palette import DARK, DARK_PAGE, LIGHT, LIGHT_PAGE, MARKERS
 from obverse.training import read_comparison, summarize
-from obverse.training.compare import VARIANTS
+from obverse.training.variants import VARIANTS
 
 
 class Reader(HTMLParser):

@@ -17,8 +17,9 @@ from obverse.nets import relu_mlp
 from obverse.streams import Streams
 from obverse.training import ClassifierTask, Settings, fit, initial_net, load_trained
 from obverse.training.classify import load_weights, split
-from obverse.training.compare import VARIANTS, variant_settings
+from obverse.training.compare import variant_settings
 from obverse.training.seeds import BATCHES, INITIAL, SAMPLES, derive_generator, derive_seed
+from obverse.training.variants import VARIANTS
 
 from .helpers import tiny_data
 

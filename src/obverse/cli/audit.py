@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 from collections.abc import Callable
@@ -14,14 +13,11 @@ import typer
 
 from ..errors import BadInput
 from ..files import explained, write_text
-from ..randomlike.against import compare_audits
-from ..randomlike.audit import audit as measure_layers
-from ..randomlike.reading import NAME, audit_text, write_audit
 from ..randomlike.results import Audit, Verdict
-from ..randomlike.tables import to_csv
-from ..randomlike.thresholds import Thresholds
-from .audit_table import print_audit, print_comparison
-from .subjects import measure, open_other, open_subject
+from ..randomlike.thresholds import BUDGET, KEEP, SAMPLES, Thresholds
+from . import complete, options
+from .options import GivenSeed, Json, Layers, check_seed
+from .output import tell, tell_quick
 
 FAILED = 3
 FAIL_ON: dict[str, tuple[Verdict, ...]] = {
@@ -29,7 +25,7 @@ FAIL_ON: dict[str, tuple[Verdict, ...]] = {
     "not-random-like": ("not random-like",),
     "spikes": ("not random-like", "random-like bulk with spikes"),
 }
-_DEFAULTS = {name: each.default for name, each in inspect.signature(measure_layers).parameters.items()}
+QUICK: dict[str, Any] = {"samples": 8, "budget": 1.0}
 
 
 def audit(
@@ -39,6 +35,7 @@ def audit(
             metavar="MODEL",
             help="Weight file (.safetensors, .pt, .npz, .npy, .onnx), folder of shards, run directory, "
             "or an audit.json made before.",
+            autocompletion=complete.model,
         ),
     ],
     against: Annotated[
@@ -47,34 +44,24 @@ def audit(
             metavar="OTHER",
             help="Say what changed from OTHER to MODEL: anything MODEL can be, or `initial`, "
             "a run's net before training.",
+            autocompletion=complete.model,
         ),
-    ] = None,
-    layers: Annotated[
-        str | None,
-        typer.Option(metavar="PATTERN", help="Only layers of such names, e.g. '*.attn.*' \\[all]."),
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Measure recovery on the layers' own activations too; needs a run directory. `own` is the "
-            "test set of the run; or a data set, as for train.",
+        options.data(
+            "none",
+            lead="Measure recovery on the layers' own activations too, of a run: `own`, its test set; ",
         ),
     ] = None,
-    data_root: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Folder that holds the data sets \\[that of the run].")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write audit.json, audit.csv and audit.html there \\[nothing]."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+    data_root: Annotated[str | None, options.data_root("that of the run")] = None,
+    layers: Layers = None,
     fail_on: Annotated[
         str,
-        typer.Option(
+        options.choice(
+            "Exit with status 3: `never`, for layers `not-random-like`, or for `spikes` too \\[never].",
+            *FAIL_ON,
             metavar="WHEN",
-            show_default=False,
-            help="Exit with status 3: `never`, for layers `not-random-like`, or for `spikes` too \\[never].",
         ),
     ] = "never",
     threshold: Annotated[
@@ -88,23 +75,27 @@ def audit(
     ] = None,
     keep: Annotated[
         float | None,
-        typer.Option(metavar="P", help=f"Share of a layer's inputs kept \\[{_DEFAULTS['keep']:g}]."),
+        typer.Option(metavar="P", help=f"Share of a layer's inputs kept \\[{KEEP:g}]."),
     ] = None,
     samples: Annotated[
         int | None,
-        typer.Option(metavar="N", help=f"Draws of h for each sparsity \\[{_DEFAULTS['samples']:g}]."),
+        typer.Option(metavar="N", help=f"Draws of h for each sparsity \\[{SAMPLES:g}]."),
     ] = None,
     budget: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
             help="Time for the exact singular values of one layer; beyond it a density is estimated "
-            f"\\[{_DEFAULTS['budget']:g}].",
+            f"\\[{BUDGET:g}].",
         ),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help=f"Seed of everything random \\[{_DEFAULTS['seed']:g}].")
-    ] = None,
+    quick: Annotated[
+        bool,
+        options.quick(f"{QUICK['samples']} draws of h, {QUICK['budget']:g} second for singular values"),
+    ] = False,
+    seed: GivenSeed = None,
+    out: Annotated[Path | None, options.out("audit.json, audit.csv and audit.html")] = None,
+    as_json: Json = False,
 ) -> None:
     """Is each layer random-like, in the sense that reversibility needs? And where is it not?
 
@@ -114,17 +105,24 @@ def audit(
     """
     if fail_on not in FAIL_ON:
         raise BadInput(f"--fail-on out of {', '.join(FAIL_ON)}", got=repr(fail_on), do="pass one of these")
-    if seed is not None and not 0 <= seed < 2**63:
-        raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use a smaller one")
+    from ..randomlike.against import compare_audits
+    from ..randomlike.reading import audit_text
+    from .audit_table import print_audit, print_comparison
+    from .subjects import measure, open_other, open_subject
+
+    if seed is not None:
+        check_seed(seed)
     if budget is not None and not math.isfinite(budget):  # it is written down as JSON
         raise BadInput("--budget in seconds", got=budget, do="use 1e9 to wait for as long as it takes")
     given = {"keep": keep, "samples": samples, "budget": budget, "seed": seed}
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if quick:
+        settings = QUICK | settings
     thresholds = parse_thresholds(threshold or [])
     subjects = [open_subject(model, data, data_root)]
     if against is not None:
         subjects.append(open_other(against, model, data, data_root))
-    useless = [*(["data"] if data else []), *(["threshold"] if threshold else []), *options]
+    useless = [*(["data"] if data else []), *(["threshold"] if threshold else []), *settings]
     if useless and all(isinstance(one.net, Audit) for one in subjects):
         raise BadInput(
             "a model to measure with these settings",
@@ -134,8 +132,10 @@ def audit(
     if out is not None:
         with explained(out):
             out.mkdir(parents=True, exist_ok=True)
-    found, *other = [measure(one, layers, thresholds=thresholds, **options) for one in subjects]
+    found, *other = [measure(one, layers, thresholds=thresholds, **settings) for one in subjects]
     comparison = compare_audits(other[0], found) if other else None
+    if quick:
+        tell_quick(f"{settings['samples']} draws of h for each sparsity", as_json)
     if as_json:
         text = json.dumps(comparison.to_dict(), allow_nan=False) + "\n" if comparison else audit_text(found)
         typer.echo(text, nl=False)
@@ -144,7 +144,7 @@ def audit(
     else:
         print_audit(found)
     if out is not None:
-        typer.echo(f"page: {write_files(out, found, other[0] if other else None)}", err=as_json)
+        tell(f"page: {write_files(out, found, other[0] if other else None)}", as_json)
     failing = [layer.name for layer in found.layers if layer.verdict in FAIL_ON[fail_on]]
     if failing:
         typer.echo(f"obverse: --fail-on {fail_on}: {len(failing)} of {len(found.layers)} layers", err=True)
@@ -173,6 +173,8 @@ def parse_thresholds(words: list[str]) -> Thresholds:
 
 def write_files(out: Path, found: Audit, other: Audit | None) -> Path:
     """audit.json, audit.csv, against.json for what it is compared with, and the page, which is returned."""
+    from ..randomlike.reading import NAME, write_audit
+    from ..randomlike.tables import to_csv
     from ..report.page import AGAINST, build
 
     write_audit(found, out / NAME)

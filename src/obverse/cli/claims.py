@@ -5,59 +5,57 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..claims.claim import Claim
-from ..claims.registry import claims as all_claims
-from ..claims.registry import find, load_module
-from ..claims.runner import run as run_claims
-from ..claims.store import FORMAT, NAME
+from .. import claims
 from ..errors import BadInput
 from ..files import explained
 from ..randomlike.tables import printable
 from ..records import record_text
-from .claims_settings import checked, predict, set_values
-from .claims_table import SHOWN, print_claim, print_list, print_sweep
-from .options import check_seed
+from . import complete, options
+from .environment import usable_cores
+from .options import Json, Module, Seed, check_seed
+from .output import print_json, tell, tell_quick
 from .progress import claims_progress
+from .usage import Commands
+
+if TYPE_CHECKING:
+    from ..claims.claim import Claim
 
 DIFFERS = 3
 CRASHED = 1
 
 claims_app = typer.Typer(
+    cls=Commands,
     help="Theorems that can be run: what is predicted, what was measured, whether it held.\n\n"
     "Example: obverse claims run 'alm.lemma*' --quick",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
-Modules = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--module",
-        metavar="FILE",
-        help="Python file with claims of your own, which is run; repeat for more. See examples/my_claims.py.",
-    ),
-]
-Quick = Annotated[bool, typer.Option("--quick", help="The settings that take seconds in place of minutes.")]
+Quick = Annotated[bool, options.quick("the claims' small settings")]
 
 
 @claims_app.command("list")
 def list_claims(
     patterns: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PATTERN", help="Ids, or patterns: 'alm.lemma*' \\[all]."),
+        typer.Argument(
+            metavar="PATTERN", help="Ids, or patterns: 'alm.lemma*' \\[all].", autocompletion=complete.claim
+        ),
     ] = None,
-    module: Modules = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+    module: Module = None,
+    as_json: Json = False,
 ) -> None:
     """Which claims there are, and what has been found about them so far.
 
     Example: obverse claims list 'alm.thm*'
     """
+    from .claims_table import print_list
+
     load_modules(module)
-    found = find(patterns) if patterns else list(all_claims().values())
+    found = claims.find(patterns) if patterns else list(claims.claims().values())
     if as_json:
         typer.echo(json.dumps([describe(claim) for claim in found], allow_nan=False))
     else:
@@ -66,16 +64,25 @@ def list_claims(
 
 @claims_app.command()
 def show(
-    id: Annotated[str, typer.Argument(metavar="ID", help="Of the claim, as `list` prints it.")],
-    module: Modules = None,
+    id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="Of the claim, as `list` prints it.", autocompletion=complete.claim
+        ),
+    ],
+    module: Module = None,
     quick: Quick = False,
+    as_json: Json = False,
 ) -> None:
     """One claim: its statement and source, what its verdict means, its settings and predictions.
 
     Example: obverse claims show alm.thm2.3
     """
+    from .claims_settings import predict
+    from .claims_table import SHOWN, print_claim
+
     load_modules(module)
-    found = find([id])
+    found = claims.find([id])
     if len(found) > 1:
         raise BadInput(
             "the id of one claim",
@@ -83,6 +90,13 @@ def show(
             do=f"choose one: {', '.join(claim.id for claim in found[:5])}{', …' * (len(found) > 5)}",
         )
     (claim,) = found
+    if as_json:
+        predictions = [
+            {"setting": dict(setting), "predicted": predict(claim, setting)}
+            for setting in claim.settings(quick)
+        ]
+        print_json({**describe(claim), "predictions": predictions})
+        return
     shown = [f"{predict(claim, setting):.4g}" for setting in claim.settings(quick)[:SHOWN]]
     print_claim(claim, shown, quick)
 
@@ -95,6 +109,7 @@ def run(
             metavar="ID",
             help="Claims to run, or patterns: 'alm.lemma*'. A claim that trains on images runs if its id is "
             "given; patterns pass over it without --long.",
+            autocompletion=complete.claim,
         ),
     ] = None,
     everything: Annotated[
@@ -104,26 +119,23 @@ def run(
         bool, typer.Option("--long", help="With --all or patterns: those that train on images too.")
     ] = False,
     quick: Quick = False,
-    seed: Annotated[
-        int, typer.Option(metavar="N", show_default=False, help="Seed of everything random \\[0].")
-    ] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes at work \\[one for each core].")
-    ] = None,
+    seed: Seed = 0,
+    jobs: Annotated[int | None, options.jobs("one for each core")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Write claims.json and claims.html there, and each setting as soon as it is measured: the "
-            "same command goes on where it was cut off. Results of other claims there are replaced "
-            "\\[nothing].",
+        options.out(
+            "claims.json and claims.html, and each setting as soon as it is measured (the same command goes "
+            "on where it was cut off; results of other claims are replaced),"
         ),
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Measure on the Dask cluster with this scheduler: tcp://…"),
+        typer.Option(
+            metavar="ADDRESS",
+            help="Measure on the Dask cluster of the scheduler at this address, e.g. tcp://host:8786.",
+        ),
     ] = None,
-    module: Modules = None,
+    module: Module = None,
     override: Annotated[
         list[str] | None,
         typer.Option(
@@ -133,7 +145,7 @@ def run(
             "does not allow is refused.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+    as_json: Json = False,
     check: Annotated[
         bool, typer.Option("--check", help="Exit with status 3 if a verdict is not the one found so far.")
     ] = False,
@@ -144,6 +156,10 @@ def run(
 
     Example: obverse claims run 'alm.lemma*' --quick --out sweeps/first
     """
+    from ..claims.store import FORMAT, NAME
+    from .claims_settings import checked, set_values
+    from .claims_table import print_sweep
+
     if bool(ids) == everything:
         raise BadInput(
             "ids of claims, or --all",
@@ -158,13 +174,13 @@ def run(
         )
     check_seed(seed)
     load_modules(module)
-    found = set_values(find(ids or ["*"], long=long), override or [], quick)
+    found = set_values(claims.find(ids or ["*"], long=long), override or [], quick)
     chosen = [checked(claim, quick, overridden=bool(override)) for claim in found]
     if out is not None:
         with explained(out):
             out.mkdir(parents=True, exist_ok=True)
     with claims_progress({claim.id: len(claim.settings(quick)) for claim in chosen}) as on_point:
-        sweep = run_claims(
+        sweep = claims.run(
             chosen,
             quick=quick,
             seed=seed,
@@ -173,6 +189,8 @@ def run(
             cluster=cluster,
             on_point=on_point,
         )
+    if quick:
+        tell_quick("the claims' small settings", as_json)
     if as_json:
         typer.echo(record_text(sweep, FORMAT), nl=False)
     else:
@@ -180,7 +198,7 @@ def run(
     if out is not None:
         from ..report import build
 
-        typer.echo(f"page: {build(out / NAME)}", err=as_json)
+        tell(f"page: {build(out / NAME)}", as_json)
     crashed = [one for one in sweep if one.verdict == "crashed"]
     for one in crashed:
         typer.echo(f"obverse: {one.id} crashed: {printable(one.sentence)}", err=True)
@@ -196,14 +214,7 @@ def run(
 
 def load_modules(paths: Sequence[Path] | None) -> None:
     for path in paths or []:
-        load_module(path)
-
-
-def usable_cores() -> int:
-    """Those this process may use: affinity and the quota of a container count."""
-    import joblib
-
-    return int(joblib.cpu_count())
+        claims.load_module(path)
 
 
 def describe(claim: Claim) -> dict[str, Any]:

@@ -20,7 +20,13 @@ def predict(claim: Claim, setting: Setting) -> float:
         return float(claim.predict(setting))
     except BadInput as error:
         where = ", ".join(f"{name} = {value}" for name, value in setting.items())
-        raise ObverseError(f"{claim.id} at {where}: {error}") from error
+        raise ObverseError(_about(error, f"{claim.id} at {where}")) from error
+
+
+def _about(error: BadInput, what: str) -> str:
+    """The same sentence, with what it is about behind what was expected."""
+    expected, got, rest = str(error).partition("; got ")
+    return f"{expected}, for {what}{got}{rest}"
 
 
 def checked(claim: Claim, quick: bool, *, overridden: bool) -> Claim:
@@ -36,7 +42,7 @@ def checked(claim: Claim, quick: bool, *, overridden: bool) -> Claim:
     except ObverseError as error:
         if not overridden:
             return claim
-        raise (ObverseError(f"{claim.id}: {error}") if isinstance(error, BadInput) else error) from error
+        raise (ObverseError(_about(error, claim.id)) if isinstance(error, BadInput) else error) from error
     except Exception:
         return claim
     return replace(claim, predict=lambda setting: next(value for one, value in known if one == setting))

@@ -9,7 +9,9 @@ import typer
 
 from ..errors import BadInput
 from ..files import explained
-from .options import check_seed
+from . import complete, options
+from .options import Json, Seed, check_seed
+from .output import tell, tell_quick
 from .progress import layer_progress
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def diversity(
         typer.Argument(
             metavar="SOURCE",
             help="Samples: a folder of pictures, a .npy or .npz file; or the run directory of a generator.",
+            autocompletion=complete.samples,
         ),
     ],
     train: Annotated[
@@ -38,6 +41,7 @@ def diversity(
             metavar="DATA",
             help="What the generator was trained on, to look for copies: a folder, a .npy or .npz file, "
             "mnist:train, … \\[of a run its own, else none].",
+            autocompletion=complete.split,
         ),
     ] = None,
     real: Annotated[
@@ -46,21 +50,16 @@ def diversity(
             metavar="DATA",
             help="Real pictures that it was not trained on, to compare with: as --train, or mnist:test, … "
             "\\[of a run its own, else none].",
+            autocompletion=complete.split,
         ),
     ] = None,
-    data_root: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Folder that holds the data sets \\[OBVERSE_DATA, else the user's cache]."
-        ),
-    ] = None,
+    data_root: Annotated[str | None, options.data_root()] = None,
     features: Annotated[
         str,
-        typer.Option(
-            metavar="WHICH",
-            show_default=False,
-            help="Compare pictures by their `pixels`, or by an `encoder` that is trained on --train or "
+        options.choice(
+            "Compare pictures by their `pixels`, or by an `encoder` that is trained on --train or "
             "--real first; by any other net from Python: obverse.diversity.of_module \\[pixels].",
+            *FEATURES,
         ),
     ] = "pixels",
     batch_size: Annotated[
@@ -106,27 +105,21 @@ def diversity(
         typer.Option(metavar="N", help="Samples for all other tests \\[5000, or as many as there are]."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A first look: 20 batches, 1000 samples, 20000 to draw.")
+        bool,
+        options.quick(f"{QUICK['batches']} batches, {QUICK['samples']} samples, {QUICK['budget']} to draw"),
     ] = False,
-    seed: Annotated[
-        int, typer.Option(metavar="N", show_default=False, help="Seed of everything random \\[0].")
-    ] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Write diversity.json, diversity.html and pictures there \\[nothing]."
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+    seed: Seed = 0,
+    out: Annotated[Path | None, options.out("diversity.json, diversity.html and pictures")] = None,
+    as_json: Json = False,
 ) -> None:
     """Has a generator learned the distribution, or a few thousand pictures?
 
     The birthday test bounds how many pictures it makes, from how soon it repeats itself; then copies of
     training images, quality, dimension, and what lies between its seeds, as far as the data given allow.
 
-    Example: obverse diversity samples/ --train mnist:train --real mnist:test --out tests/first
-
     Example: obverse diversity runs/vae --out tests/vae
+
+    Example: obverse diversity samples/ --train mnist:train --real mnist:test --out tests/first
     """
     import torch
 
@@ -189,6 +182,8 @@ def diversity(
             on_progress=on_progress,
             **options,
         )
+    if quick:
+        tell_quick(f"{QUICK['batches']} batches and {QUICK['samples']:,} samples at most", as_json)
     if as_json:
         typer.echo(diversity_text(found), nl=False)
     else:
@@ -199,7 +194,7 @@ def diversity(
 
         write_diversity(found, out / NAME)
         write_pictures(out, pictures)
-        typer.echo(f"page: {build(out / NAME)}", err=as_json)
+        tell(f"page: {build(out / NAME)}", as_json)
 
 
 def _check(

@@ -12,20 +12,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .. import training
 from ..errors import BadInput
-from ..files import TEMPORARY, explained, replace_atomically
-from ..training import Interrupted
-from ..training.distributed import refuse_several
+from ..files import TEMPORARY, explained, quoted, replace_atomically
 from ..training.generator_settings import HIDDEN, LATENT, RATE, GeneratorSettings
-from ..training.rundir import create_generator_run, read_generator_run
-from .options import Flags, check_seed, with_settings
+from . import complete, options
+from .options import CACHE, DATA, ROOT, SEED, Flags, Json, Report, Seed, check_seed, with_settings
+from .output import print_json, tell, tell_quick
 from .progress import layer_progress
-from .train import both, free_path, use_threads
+from .quick import EPOCHS, POINTS, fewer_points
+from .train import both, new_place, use_threads
+from .usage import Commands
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 generate_app = typer.Typer(
+    cls=Commands,
     help="Generators: train a VAE, a Wasserstein GAN or a mixture of them, and draw samples.\n\n"
     "Example: obverse generate train --model vae --data mnist --out runs/vae",
     no_args_is_help=True,
@@ -47,8 +50,8 @@ def _by_model(usual: Mapping[Any, object]) -> str:
 
 FLAGS: Flags = {
     "model": ("Model", "vae, wgan or mixture, several generators and critics with trained weights.", "WHICH"),
-    "data": ("Data", "digits, mnist, fashion-mnist, cifar10, cifar100, a folder of images, an .npz.", "NAME"),
-    "data_root": ("Data", "Folder that holds the data sets [OBVERSE_DATA, else the user's cache].", "DIR"),
+    "data": ("Data", f"{DATA}.", "NAME"),
+    "data_root": ("Data", f"{ROOT} [{CACHE}].", "DIR"),
     "train_size": ("Data", "Train on so many points, drawn with the seed [all].", "N"),
     "validation": ("Data", "Hold out so many training points in place of the test set.", "N"),
     "body": ("Model", "mlp, fully connected, or conv, convolutions and then these.", "WHICH"),
@@ -64,7 +67,7 @@ FLAGS: Flags = {
     "epochs": ("Training", "Passes over the training points [as many as the model needs].", "N"),
     "batch": ("Training", "Points a step.", "N"),
     "rate": ("Training", f"Learning rate of Adam [{_by_model(RATE)}].", "RATE"),
-    "seed": ("Run", "Seed of everything random.", "N"),
+    "seed": ("Run", f"{SEED}.", "N"),
     "evaluate_every": ("Run", "Evaluate every so many epochs [about 50 times].", "N"),
     "checkpoint_every": ("Run", "Save every so many steps [at each evaluation].", "N"),
 }
@@ -74,38 +77,38 @@ FLAGS: Flags = {
 @with_settings(GeneratorSettings, FLAGS)
 def train(
     values: dict[str, Any],
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run directory to make \\[runs/MODEL-DATA-N].")
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Go on with a run that was cut off.")
-    ] = None,
-    report: Annotated[bool, typer.Option(help="Write the page at the end.")] = True,
+    out: Annotated[Path | None, options.out_at("the run", "runs/MODEL-DATA-N")] = None,
+    resume: Annotated[Path | None, options.resume("run")] = None,
+    quick: Annotated[bool, options.quick(f"{EPOCHS} epochs on at most {POINTS:,} points")] = False,
+    report: Report = True,
+    as_json: Json = False,
 ) -> None:
     """Train one generator.
 
     Example: obverse generate train --model wgan --data mnist --out runs/wgan
     """
     from ..report.generator_pictures import keep_stages
+    from ..training.distributed import refuse_several
     from ..training.generators import fit_generator, generator_task
 
     refuse_several("obverse generate train")
     if resume is None:
-        settings = GeneratorSettings.from_mapping(values, "the flags and the settings file")
-        path = out or free_path(f"{settings.model}-{Path(settings.data).stem}")
+        given = fewer_points(values, GeneratorSettings) if quick else values
+        settings = GeneratorSettings.from_mapping(given, "the flags and the settings file")
         task = generator_task(settings)  # before the directory is made: it may refuse the settings
         shape = tuple(task.train_x.shape[1:])
-        create_generator_run(path, task.settings, shape)
+        with new_place(out, f"{settings.model}-{Path(settings.data).stem}") as path:
+            training.create_generator_run(path, task.settings, shape)
     else:
-        if values or out:
+        if values or out or quick:
             raise BadInput(
                 "--resume alone: a run keeps its settings",
-                got=", ".join(values) or "--out",
+                got=", ".join(values) or ("--out" if out else "--quick"),
                 do="leave them out",
             )
-        path, run = resume, read_generator_run(resume)
+        path, run = resume, training.read_generator_run(resume)
         if run.finished:
-            typer.echo(f"{path} is finished already: {describe(run.metrics[-1] if run.metrics else {})}")
+            _say(path, run.settings, run.metrics[-1] if run.metrics else {}, as_json, finished=True)
             return
         use_threads(run.environment.get("threads"))
         task = generator_task(run.settings)
@@ -118,14 +121,25 @@ def train(
                 keep = keep_stages(task.net, settings.epochs, path, settings.seed)
                 display["on_record"] = both(display.get("on_record"), keep)
             records = fit_generator(task, path, **display)
-    except Interrupted:
-        typer.echo(f"resume with: obverse generate train --resume {path}", err=True)
+    except training.Interrupted:
+        typer.echo(f"resume with: obverse generate train --resume {quoted(path)}", err=True)
         raise
-    typer.echo(f"{path}: {describe(records[-1])}")
+    if quick:
+        tell_quick(f"{settings.epochs} epochs on {len(task.train_x):,} points", as_json)
+    _say(path, settings, records[-1], as_json)
     if report:
         from ..report import build
 
-        typer.echo(f"page: {build(path)}")
+        tell(f"page: {build(path)}", as_json)
+
+
+def _say(
+    path: Path, settings: GeneratorSettings, final: Mapping[str, Any], as_json: bool, finished: bool = False
+) -> None:
+    if as_json:
+        print_json({"run": path, "settings": settings.to_dict(), "final": final})
+    else:
+        typer.echo(f"{path}{' is finished already' if finished else ''}: {describe(final)}")
 
 
 def describe(record: Mapping[str, Any]) -> str:
@@ -167,23 +181,28 @@ def training_bar(title: str) -> Iterator[dict[str, Any]]:
 @generate_app.command()
 def sample(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Run directory of `obverse generate train`, finished.")
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="Run directory of `obverse generate train`, finished.",
+            autocompletion=complete.run,
+        ),
     ],
     count: Annotated[
         int, typer.Option(metavar="N", show_default=False, help="How many samples \\[1000].")
     ] = 1000,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PLACE",
-            help="FILE.npz or FILE.npy for numbers, FILE.png for one picture of all, a name without ending "
-            "for a folder of pictures \\[RUN/samples.npz].",
+        options.out_at(
+            "the samples (to FILE.npz or FILE.npy as numbers, to FILE.png as one picture, to a folder as "
+            "pictures)",
+            "RUN/samples.npz",
+            "PLACE",
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="N", show_default=False, help="Seed of the samples \\[0].")
-    ] = 0,
+    seed: Seed = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace samples that are there already.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Draw samples from a trained generator: an .npz or .npy, one picture, or a folder of pictures.
 
@@ -212,7 +231,10 @@ def sample(
                 on_layer(done, count, "")
             parts.append(net.sample(min(BLOCK, count - done), generator))
     write_samples(torch.cat(parts), place)
-    typer.echo(f"samples: {place}")
+    if as_json:
+        print_json({"samples": place, "run": run, "count": count, "seed": seed})
+    else:
+        typer.echo(f"samples: {place}")
 
 
 def check_place(place: Path, force: bool) -> None:

@@ -21,7 +21,7 @@ GAP = 2  # letters between columns
 NAME = 20  # of a long name so many letters are shown, before another column has to go
 FEWEST = 10  # … and so many at the very least
 SENTENCE = 24  # letters on a line of a column of sentences, at least
-PIPED = 120  # columns where nothing says how wide the output is
+PIPED = 100  # columns where nothing says how wide the output is
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..choices import SUMMARIES
 from ..errors import BadInput
 from ..files import explained
-from .options import check_seed
+from . import options
+from .options import Json, Seed, check_seed
+from .output import tell, tell_quick
 from .progress import layer_progress, training_progress
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ REAL: dict[str, Any] = {
     "epochs": 10,
     "weights": None,
 }
+QUICK: dict[str, Any] = {"sweep": "2,8", "images": 500, "epochs": 2}
 RATES = {"teacher": 0.1, "net": 0.05}
 MOST_EVENTS = 64  # of the top region that have a node each
 CLASSES = 2  # to which they are dealt where there are more
@@ -53,9 +57,7 @@ FEWEST = 20  # images
 def ladder(
     graph: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHICH", rich_help_panel="Teacher", help="Regions: tree, windows or grid \\[tree]."
-        ),
+        options.choice("Regions: tree, windows or grid \\[tree].", *GRAPHS, panel="Teacher"),
     ] = None,
     leaves: Annotated[
         int | None,
@@ -78,10 +80,10 @@ def ladder(
     ] = None,
     summary: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHICH",
-            rich_help_panel="Teacher",
-            help="What a region tells of its children: full, and, or, xor, majority \\[full].",
+        options.choice(
+            f"What a region tells of its children: {', '.join(SUMMARIES)} \\[full].",
+            *SUMMARIES,
+            panel="Teacher",
         ),
     ] = None,
     values: Annotated[
@@ -94,15 +96,11 @@ def ladder(
     ] = None,
     activation: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHICH", rich_help_panel="Teacher", help="Of the student: relu or linear \\[relu]."
-        ),
+        options.choice("Of the student: relu or linear \\[relu].", *ACTIVATIONS, panel="Teacher"),
     ] = None,
     loss: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHICH", rich_help_panel="Teacher", help="Of the student: square or softmax \\[square]."
-        ),
+        options.choice("Of the student: square or softmax \\[square].", *LOSSES, panel="Teacher"),
     ] = None,
     steps: Annotated[
         int | None,
@@ -114,21 +112,9 @@ def ladder(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel="Real net",
-            help="Measure a real net instead: digits, mnist, fashion-mnist, cifar10, cifar100, a folder of "
-            "images, an .npz.",
-        ),
+        options.data("none, a teacher", panel="Real net", lead="Measure a real net instead: "),
     ] = None,
-    data_root: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            rich_help_panel="Real net",
-            help="Folder that holds the data sets \\[OBVERSE_DATA, else the user's cache].",
-        ),
-    ] = None,
+    data_root: Annotated[str | None, options.data_root(panel="Real net")] = None,
     windows: Annotated[
         str | None,
         typer.Option(
@@ -187,31 +173,31 @@ def ladder(
     ] = None,
     norm: Annotated[
         str | None,
-        typer.Option(metavar="WHERE", help="Batch norm `before` or `after` the ReLU \\[none]."),
+        options.choice("Batch norm `before` or `after` the ReLU \\[none].", *NORMS, metavar="WHERE"),
     ] = None,
     rate: Annotated[
         float | None,
         typer.Option(metavar="RATE", help="Learning rate of a training \\[0.1; real net 0.05]."),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="N", show_default=False, help="Seed of everything random \\[0].")
-    ] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Write ladder.json, ladder.html and a trained net there \\[nothing]."
+    quick: Annotated[
+        bool,
+        options.quick(
+            f"with --data {QUICK['images']} images, {QUICK['epochs']} epochs, --sweep {QUICK['sweep']}; "
+            "a teacher takes seconds anyway"
         ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+    ] = False,
+    seed: Seed = 0,
+    out: Annotated[Path | None, options.out("ladder.json, ladder.html and a trained net")] = None,
+    as_json: Json = False,
 ) -> None:
     """Does backpropagation on events give what it gives on inputs, region by region?
 
     Exactly, for a discrete teacher of which every input is known; or for a real net, whose events are
     clusters of what its regions see.
 
-    Example: obverse ladder --graph tree --leaves 8 --summary majority --out ladders/majority
-
     Example: obverse ladder --data mnist --events 8 --out ladders/mnist
+
+    Example: obverse ladder --graph tree --leaves 8 --summary majority --out ladders/majority
     """
     from ..claims.work import one_thread
     from ..ladder.results import NAME, NET, ladder_text, write_ladder
@@ -265,7 +251,12 @@ def ladder(
         if data is None:
             result = _teacher({**TEACHER, **asked, **common}, out)
         else:
-            net, result = _net({**REAL, **asked, **common, "data": data}, out)
+            small = QUICK if quick else {}
+            net, result = _net({**REAL, **small, **asked, **common, "data": data}, out)
+    if quick and net is not None:
+        found = result.settings
+        trained = f", {found['epochs']} epochs" if "epochs" in found else ""
+        tell_quick(f"{found['images']} images{trained}", as_json)
     if as_json:
         typer.echo(ladder_text(result), nl=False)
     else:
@@ -276,9 +267,9 @@ def ladder(
 
         if net is not None:
             save_tensors(out / NET, net.state_dict())
-            typer.echo(f"net: {out / NET}", err=as_json)
+            tell(f"net: {out / NET}", as_json)
         write_ladder(result, out / NAME)
-        typer.echo(f"page: {build(out / NAME)}", err=as_json)
+        tell(f"page: {build(out / NAME)}", as_json)
 
 
 def _make(out: Path | None) -> None:

@@ -1,24 +1,27 @@
 """The command `obverse`: gathers the commands and turns errors into one sentence and an exit code.
 
-Exit codes: 0 done; 2 something to put right (the sentence says what); 3 found what `audit --fail-on` or
-`claims run --check` looks for; 1 a bug, or a claim that crashed; 130 stopped by Ctrl-C.
+Exit codes: 0 done; 2 something to put right (the sentence says what); 3 found what `audit --fail-on`,
+`claims run --check` or the self-check of `doctor` looks for; 1 a bug, or a claim that crashed; 130 stopped by
+Ctrl-C; 141 whoever read the output has gone.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import traceback
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
-from .. import __version__
-from ..errors import ObverseError
-from ..training.fit import Interrupted
+from ..errors import BadInput, ObverseError
 from .audit import audit
 from .claims import claims_app
 from .compare import compare
 from .diversity import diversity
+from .doctor import doctor
 from .explore import explore
 from .generate import generate_app
 from .ladder import ladder
@@ -28,25 +31,42 @@ from .sample import sample
 from .search import search
 from .shadow import shadow
 from .train import train
+from .usage import Commands, UsageError, as_sentence
+
+DONE, BUG, WRONG, FOUND, STOPPED, UNREAD = 0, 1, 2, 3, 130, 141
+# What a system refuses is no bug of ours.
+REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE)
+EXIT_CODES = {
+    DONE: "done",
+    BUG: "a bug, or a claim that crashed",
+    WRONG: "something to put right; the sentence says what",
+    FOUND: "found what `audit --fail-on`, `claims run --check` or the self-check of `doctor` looks for",
+    STOPPED: "stopped by Ctrl-C",
+    UNREAD: "whoever read the output has gone",
+}
 
 app = typer.Typer(
     name="obverse",
-    help="The other side of your network: train with a net's own shadow, look at it, measure it.",
+    cls=Commands,
+    help="The other side of your network: train with a net's own shadow, look at it, measure it.\n\n"
+    "Example: obverse doctor",
+    epilog="Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
 for command in (train, compare, search, sample, shadow, audit, memorize, ladder, diversity, report, explore):
     app.command()(command)
+app.command()(doctor)
 app.add_typer(claims_app, name="claims")
 app.add_typer(generate_app, name="generate")
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        import torch
+        from .environment import versions
 
-        typer.echo(f"obverse {__version__} (torch {torch.__version__})")
+        typer.echo("\n".join(f"{name} {number}" for name, number in versions().items()))
         raise typer.Exit
 
 
@@ -66,21 +86,75 @@ def main() -> None:
     # --debug may stand anywhere, as people add it to the end of what just failed
     sys.argv[1:] = (["--debug"] if debug else []) + [word for word in sys.argv[1:] if word != "--debug"]
     try:
-        app()
+        code = _run(debug)
+        with suppress(ValueError):  # closed already
+            sys.stdout.flush()
+    except BrokenPipeError:
+        code = _hush()
+    except OSError as error:  # the last of the output could not be written
+        _tell(_refused(error))
+        _hush()
+        code = WRONG
+    except SystemExit as stop:  # rich and click have a way of their own to leave when nobody reads on
+        if isinstance(stop.__context__, BrokenPipeError):
+            raise SystemExit(_hush()) from None
+        raise
+    raise SystemExit(code)
+
+
+def _run(debug: bool) -> int:
+    """The exit code."""
+    try:
+        code = app(prog_name="obverse", standalone_mode=False)
+        return code if isinstance(code, int) else DONE
+    except (KeyboardInterrupt, typer.Abort):
+        return STOPPED
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(str(error), err=True, nl=False)
+        elif debug:
+            traceback.print_exc()
+        else:
+            _tell(as_sentence(error, sys.argv[1:]))
+        return WRONG
     except ObverseError as error:
+        from ..training.fit import Interrupted
+
         stopped = isinstance(error, Interrupted)
         if debug:
             traceback.print_exc()
         else:
-            typer.secho(f"obverse: {error}", err=True, fg="yellow" if stopped else "red")
-        raise SystemExit(130 if stopped else 2) from None
+            _tell(str(error), "yellow" if stopped else "red")
+        return STOPPED if stopped else WRONG
+    except BrokenPipeError:
+        raise
     except Exception as error:
         if debug:
             raise
-        typer.secho(
-            f"obverse: this is a bug: {type(error).__name__}: {error}\n"
-            "Run it again with --debug and report what it prints.",
-            err=True,
-            fg="red",
+        if isinstance(error, OSError) and error.errno in REFUSED:
+            _tell(_refused(error))
+            return WRONG
+        _tell(
+            f"this is a bug: {type(error).__name__}: {error}\n"
+            "Run it again with --debug and report what it prints."
         )
-        raise SystemExit(1) from None
+        return BUG
+
+
+def _refused(error: OSError) -> str:
+    where = f" {error.filename}" if error.filename else " the output"
+    said = error.strerror or str(error)
+    return str(
+        BadInput(f"to read or write{where}", got=said, do="make room or give permission, then try again")
+    )
+
+
+def _tell(text: str, colour: str = "red") -> None:
+    typer.secho(f"obverse: {text}", err=True, fg=colour)
+
+
+def _hush() -> int:
+    """Nobody reads what is left: without this Python would say so at the very end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return UNREAD

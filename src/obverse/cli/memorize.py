@@ -9,33 +9,24 @@ import typer
 
 from ..errors import BadInput
 from ..files import explained
-from .options import check_seed
+from . import options
+from .options import DataArgument, Json, Seed, check_seed
+from .output import tell, tell_quick
 from .progress import layer_progress
+
+QUICK_POINTS = 200
 
 
 def memorize(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA",
-            help="digits, mnist, fashion-mnist, cifar10, cifar100, a folder of images, an .npz.",
-        ),
-    ],
-    data_root: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Folder that holds the data sets \\[OBVERSE_DATA, else the user's cache]."
-        ),
-    ] = None,
+    data: DataArgument,
+    data_root: Annotated[str | None, options.data_root()] = None,
     points: Annotated[
         int | None, typer.Option(metavar="N", help="Training points, drawn with the seed \\[all].")
     ] = None,
     labels: Annotated[
         str,
-        typer.Option(
-            metavar="WHICH",
-            show_default=False,
-            help="The data's `own`, or `random` ones, one for each distinct point \\[own].",
+        options.choice(
+            "The data's `own`, or `random` ones, one for each distinct point \\[own].", "own", "random"
         ),
     ] = "own",
     width: Annotated[
@@ -54,23 +45,17 @@ def memorize(
     ] = True,
     dtype: Annotated[
         str,
-        typer.Option(
+        options.choice(
+            "The net that is written: `float64`, or `float32`, refused where a label changes \\[float64].",
+            "float64",
+            "float32",
             metavar="TYPE",
-            show_default=False,
-            help="The net that is written: `float64`, or `float32`, refused where a label changes "
-            "\\[float64].",
         ),
     ] = "float64",
-    seed: Annotated[
-        int, typer.Option(metavar="N", show_default=False, help="Seed of everything random \\[0].")
-    ] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Write memory.safetensors, memorize.json and memorize.html there \\[nothing]."
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+    quick: Annotated[bool, options.quick(f"{QUICK_POINTS} training points")] = False,
+    seed: Seed = 0,
+    out: Annotated[Path | None, options.out("memory.safetensors, memorize.json and memorize.html")] = None,
+    as_json: Json = False,
 ) -> None:
     """Build a residual net that labels every training point right, without training, and measure it.
 
@@ -91,6 +76,8 @@ def memorize(
         raise BadInput("--float32 with --dtype float32", got="--no-float32", do="leave it out")
     check_seed(seed)
     found = load(data, data_root, exact=True)
+    if quick and points is None:
+        points = min(QUICK_POINTS, len(found.train_y))
     if points is not None and not 1 <= points <= len(found.train_y):
         raise BadInput(
             f"--points from 1 to {len(found.train_y):,}, as {found.name} has them",
@@ -117,6 +104,8 @@ def memorize(
             numbers=found.train_rows,
             on_progress=None if on_layer is None else lambda what, done, total: on_layer(done, total, what),
         )
+    if quick:
+        tell_quick(f"{points:,} training points", as_json)
     if as_json:
         typer.echo(recall_text(result), nl=False)
     else:
@@ -126,5 +115,5 @@ def memorize(
 
         save_memory(net, out / NET)
         write_recall(result, out / NAME)
-        typer.echo(f"net: {out / NET}", err=as_json)
-        typer.echo(f"page: {build(out / NAME)}", err=as_json)
+        tell(f"net: {out / NET}", as_json)
+        tell(f"page: {build(out / NAME)}", as_json)

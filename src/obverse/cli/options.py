@@ -1,4 +1,8 @@
-"""The flags that are settings, made from their class, so that a default is written once. Not for others."""
+"""The flags that commands share, each written once, and those that are settings, made from their class.
+
+A flag of one name has one meaning, one placeholder and one sentence in every command that has it. Not for
+flags that only one command has.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,102 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
-from ..data import NAMES
+from ..data.sources import NAMES
 from ..errors import BadInput
 from ..training.settings import Settings, read_toml
+from . import complete
 
 Flags = Mapping[str, tuple[str, str, str | None]]  # name: (panel, help, metavar)
 
+DATA = "digits, mnist, fashion-mnist, cifar10, cifar100, a folder of images, an .npz"
+ROOT = "Folder that holds the data sets"
+CACHE = "OBVERSE_DATA, else the user's cache"
+SEED = "Seed of everything random"
+KEEP = "Share of entries kept at each generated layer"
+
+Seed = Annotated[int, typer.Option("--seed", metavar="N", show_default=False, help=f"{SEED} \\[0].")]
+GivenSeed = Annotated[int | None, typer.Option("--seed", metavar="N", help=f"{SEED} \\[0].")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON, and all else to standard error.")
+]
+DataArgument = Annotated[str, typer.Argument(metavar="DATA", help=f"{DATA}.", autocompletion=complete.data)]
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Run or comparison directory.", autocompletion=complete.run)
+]
+Layers = Annotated[
+    str | None,
+    typer.Option("--layers", metavar="PATTERN", help="Only layers of such names, e.g. 'stage2.*' \\[all]."),
+]
+Report = Annotated[
+    bool, typer.Option("--report/--no-report", show_default=False, help="Write the page at the end \\[yes].")
+]
+Module = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--module",
+        metavar="FILE",
+        help="Python file with claims of your own, which is run; repeat for more. See examples/my_claims.py.",
+    ),
+]
+
+
+def out(what: str, metavar: str = "DIR") -> Any:
+    """--out of a command that writes only if it is asked to."""
+    return typer.Option("--out", metavar=metavar, help=f"Write {what} there \\[nothing].")
+
+
+def out_at(what: str, default: str, metavar: str = "DIR") -> Any:
+    """--out of a command that always writes."""
+    return typer.Option("--out", metavar=metavar, help=f"Write {what} there \\[{default}].")
+
+
+def quick(what: str) -> Any:
+    """--quick, and what is smaller then."""
+    return typer.Option("--quick", help=f"A first look that takes seconds: {what}.")
+
+
+def jobs(default: str) -> Any:
+    return typer.Option("--jobs", metavar="N", show_default=False, help=f"Processes at work \\[{default}].")
+
+
+def resume(what: str) -> Any:
+    return typer.Option(
+        "--resume", metavar="RUN", help=f"Go on with a {what} that was cut off.", autocompletion=complete.run
+    )
+
+
+def data(default: str, panel: str | None = None, lead: str = "") -> Any:
+    return typer.Option(
+        "--data",
+        metavar="NAME",
+        help=f"{lead}{DATA} \\[{default}].",
+        rich_help_panel=panel,
+        autocompletion=complete.data,
+    )
+
+
+def data_root(default: str = CACHE, panel: str | None = None) -> Any:
+    return typer.Option("--data-root", metavar="DIR", help=f"{ROOT} \\[{default}].", rich_help_panel=panel)
+
+
+def choice(text: str, *words: str, metavar: str = "WHICH", panel: str | None = None) -> Any:
+    """A flag whose value is one of a few words, which a shell can propose."""
+    return typer.Option(
+        metavar=metavar,
+        show_default=False,
+        help=text,
+        rich_help_panel=panel,
+        autocompletion=complete.one_of(*words),
+    )
+
+
 _FLAGS: Flags = {
-    "data": ("Data", "digits, mnist, fashion-mnist, cifar10, cifar100, an .npz, a folder of images.", "NAME"),
-    "data_root": ("Data", "Folder that holds the data sets [OBVERSE_DATA, else the user's cache].", "DIR"),
+    "data": ("Data", f"{DATA}.", "NAME"),
+    "data_root": ("Data", f"{ROOT} [{CACHE}].", "DIR"),
     "train_size": ("Data", "Train on so many points, drawn with the seed [all].", "N"),
     "balanced": ("Data", "As many points of each class among those drawn.", None),
     "validation": ("Data", "Hold out so many training points in place of the test set.", "N"),
@@ -44,7 +131,7 @@ _FLAGS: Flags = {
     "drops": ("Training", "Steps after which the rate is divided by ten [none].", "N,N,…"),
     "weight": ("Shadow", "Weight of the shadows' loss; 0 is plain training [mlp 1, allconv 0].", "W"),
     "layer": ("Shadow", "Layer to generate from: h1, h2, … [the highest hidden one].", "NAME"),
-    "keep": ("Shadow", "Share of entries kept at each generated layer.", "P"),
+    "keep": ("Shadow", f"{KEEP}.", "P"),
     "smooth": ("Shadow", "3×3 mean smoothing of the shadows.", None),
     "match_norm": ("Shadow", "Give each shadow its original's norm.", None),
     "labels": ("Shadow", "Label of a shadow: given, net or consistency.", "WHICH"),
@@ -54,7 +141,7 @@ _FLAGS: Flags = {
     "denoise": ("Shadow", "Weight of the shadow's own loss: to give x back from x with noise.", "W"),
     "device": ("Run", "auto, cpu, cuda or cuda:N; auto is a GPU where there is one.", "WHICH"),
     "precision": ("Run", "float32, or bf16 or fp16 for products of half the bits.", "WHICH"),
-    "seed": ("Run", "Seed of everything random.", "N"),
+    "seed": ("Run", f"{SEED}.", "N"),
     "evaluate_every": ("Run", "Evaluate every so many epochs.", "N"),
     "checkpoint_every": ("Run", "Save every so many steps [each epoch].", "N"),
 }
@@ -121,13 +208,29 @@ def _parameter(name: str, hint: Any, default: Any, about: tuple[str, str, str | 
     kind = kinds[0] if kinds and not is_list(hint) else str  # see _list
     if default not in (None, ()):
         shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
-        text = f"{text} [{'on' if default is True else 'off' if default is False else shown}]"
+        text = (
+            f"{text.removesuffix('.')} [{'on' if default is True else 'off' if default is False else shown}]."
+        )
     option = typer.Option(
-        rich_help_panel=panel, help=text.replace("[", "\\["), metavar=metavar, show_default=False
+        rich_help_panel=panel,
+        help=text.replace("[", "\\["),
+        metavar=metavar,
+        show_default=False,
+        autocompletion=_completion(name, hint),
     )
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
     )
+
+
+def _completion(name: str, hint: Any) -> complete.Complete | None:
+    """Words that the setting may be, or names of data sets."""
+    if name == "data":
+        return complete.data
+    for part in (hint, *get_args(hint)):
+        if get_origin(part) is Literal:
+            return complete.one_of(*get_args(part))
+    return complete.one_of("auto", "cpu", "cuda") if name == "device" else None
 
 
 def _with_full_path(values: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from . import complete, options
+from .options import Json
+from .output import print_json
+
 
 def report(
     run: Annotated[
@@ -15,11 +19,11 @@ def report(
             metavar="RUN",
             help="Directory of a run (of a net or a generator), comparison, search, audit, sweep, survey, "
             "memorized data set, ladder or diversity test, or the JSON of such a one.",
+            autocompletion=complete.results,
         ),
     ],
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Page to write \\[RUN/report.html].")
-    ] = None,
+    out: Annotated[Path | None, options.out_at("the page", "RUN/report.html", "FILE")] = None,
+    as_json: Json = False,
 ) -> None:
     """Write one HTML page with tables, curves, pictures and settings; it needs no network.
 
@@ -27,4 +31,8 @@ def report(
     """
     from ..report import build
 
-    typer.echo(f"page: {build(run, out)}")
+    page = build(run, out)
+    if as_json:
+        print_json({"page": page, "run": run})
+    else:
+        typer.echo(f"page: {page}")

@@ -7,14 +7,19 @@ from typing import Annotated
 
 import typer
 
+from . import options
+from .options import Json, RunArgument, Seed
+from .output import print_json
+
 
 def sample(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run or comparison directory.")],
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PNG to write \\[RUN/images/shadows.png].")
-    ] = None,
-    per_class: Annotated[int, typer.Option(metavar="N", help="Originals of each class.")] = 3,
-    seed: Annotated[int, typer.Option(metavar="N", help="Which originals, and the sampling.")] = 0,
+    run: RunArgument,
+    out: Annotated[Path | None, options.out_at("the picture", "RUN/images/shadows.png", "FILE")] = None,
+    per_class: Annotated[
+        int, typer.Option(metavar="N", show_default=False, help="Originals of each class \\[3].")
+    ] = 3,
+    seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Draw shadow at the start, shadow at the end and original side by side, for each class (Figure 2).
 
@@ -23,4 +28,7 @@ def sample(
     from ..report import shadow_grid
 
     path = shadow_grid(run, out or run / "images" / "shadows.png", per_class=per_class, seed=seed)
-    typer.echo(f"picture: {path}")
+    if as_json:
+        print_json({"picture": path, "run": run, "per_class": per_class, "seed": seed})
+    else:
+        typer.echo(f"picture: {path}")

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from .. import training
 from ..errors import BadInput, require
-from ..training.distributed import refuse_several
-from ..training.fit import Interrupted
-from ..training.search_plan import HELD_OUT, RATES, WEIGHTS, Pruner, Sampler
+from ..files import quoted
 from ..training.settings import Settings
-from .options import with_settings
-from .train import free_path
+from . import options
+from .options import Json, Report, with_settings
+from .output import tell, tell_quick
+from .quick import EPOCHS, POINTS, fewer_points
+from .train import new_place
+
+if TYPE_CHECKING:
+    from ..training.search_plan import Pruner, Sampler, SearchPlan
+    from ..training.search_results import SearchResult
+
+QUICK_RATES, QUICK_WEIGHTS = 2, 3  # every second of the paper's rates, every third of its weights
 
 
 @with_settings(without=("rate", "weight", "validation"))
@@ -32,15 +40,16 @@ def search(
     ] = None,
     sampler: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHICH",
-            help="`grid`, every rate with every weight, or `tpe`, which chooses between the ends \\[grid].",
+        options.choice(
+            "`grid`, every rate with every weight, or `tpe`, which chooses between the ends \\[grid].",
+            "grid",
+            "tpe",
         ),
     ] = None,
     pruner: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHICH", help="`median` stops trials that are behind most others, or `none` \\[none]."
+        options.choice(
+            "`median` stops trials that are behind most others, or `none` \\[none].", "median", "none"
         ),
     ] = None,
     trials: Annotated[
@@ -52,12 +61,7 @@ def search(
     ] = None,
     jobs: Annotated[
         int,
-        typer.Option(
-            metavar="N",
-            show_default=False,
-            help="Worker processes \\[1]. A new search with several gives each one thread; with --resume "
-            "each has as many threads as the search began with.",
-        ),
+        options.jobs("1; several have one thread each, and with --resume as many as the search began with"),
     ] = 1,
     storage: Annotated[
         str | None,
@@ -75,20 +79,23 @@ def search(
             help="Train the best on all points at the end, and test it \\[yes].",
         ),
     ] = True,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Directory for the trials \\[runs/search-DATA-N].")
-    ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Go on with a search that was cut off, or help one that runs."),
-    ] = None,
+    quick: Annotated[
+        bool,
+        options.quick(
+            "every second of the rates, every third of the weights, "
+            f"{EPOCHS} epochs on at most {POINTS:,} points"
+        ),
+    ] = False,
+    out: Annotated[Path | None, options.out_at("the trials", "runs/search-DATA-N")] = None,
+    resume: Annotated[Path | None, options.resume("search")] = None,
     take_over: Annotated[
         bool,
         typer.Option(
             "--take-over", help="Take up trials that another directory began and nobody runs any more."
         ),
     ] = False,
-    report: Annotated[bool, typer.Option(help="Write the page at the end.")] = True,
+    report: Report = True,
+    as_json: Json = False,
 ) -> None:
     """Search for the learning rate and the weight of the shadows, then train the best on everything.
 
@@ -96,11 +103,13 @@ def search(
 
     Example: obverse search --data mnist --hidden 1000,1000 --epochs 10 --jobs 2 --out runs/tuned
     """
+    from ..training.distributed import refuse_several
+
     refuse_several("obverse search")
     require("optuna", "search")
+    from ..records import record_text
     from ..training.search import read_plan
-    from ..training.search import search as run_search
-    from .search_progress import search_progress
+    from ..training.search_results import FORMAT
     from .search_table import print_search
 
     given = {
@@ -113,17 +122,41 @@ def search(
         "--out": out,
     }
     if resume is None:
-        path, plan = _plan(values, given, jobs, storage)
+        plan = _plan(values, given, jobs, storage, quick)
+        with new_place(out, f"search-{Path(plan.base.data).stem}") as path:
+            result = _run(plan, path, jobs, storage, retrain, take_over)
     else:
         found = [*values, *(flag for flag, value in given.items() if value is not None)]
+        found += ["--quick"] * quick
         if found:
             raise BadInput(
-                "--resume with --jobs, --storage, --take-over, --retrain and --report alone: a search keeps "
-                "its settings",
+                "--resume with --jobs, --storage, --take-over, --retrain, --report and --json alone: a "
+                "search keeps its settings",
                 got=", ".join(found),
                 do="leave them out",
             )
-        path, plan = resume, read_plan(resume)
+        path = resume
+        result = _run(read_plan(resume), path, jobs, storage, retrain, take_over)
+    if quick:
+        said = f"{len(result.trials)} trials, {result.epochs} epochs on {result.train_points:,} points"
+        tell_quick(said, as_json)
+    if as_json:
+        typer.echo(record_text(result, FORMAT), nl=False)
+    else:
+        print_search(result)
+    tell(f"search: {path}", as_json)
+    if report:
+        from ..report import build
+
+        tell(f"page: {build(path)}", as_json)
+
+
+def _run(
+    plan: SearchPlan, path: Path, jobs: int, storage: str | None, retrain: bool, take_over: bool
+) -> SearchResult:
+    from ..training.search import search as run_search
+    from .search_progress import search_progress
+
     waited = False
 
     def notice(worker: int, event: Any) -> None:
@@ -137,7 +170,7 @@ def search(
             waited = True
             typer.echo(
                 f"waiting for trial {', '.join(map(str, event['elsewhere']))}, which another directory runs; "
-                f"if nobody runs it any more: obverse search --resume {path} --take-over",
+                f"if nobody runs it any more: obverse search --resume {quoted(path)} --take-over",
                 err=True,
             )
 
@@ -149,7 +182,7 @@ def search(
                 if follow:
                     follow(worker, event)
 
-            result = run_search(
+            return run_search(
                 plan,
                 path,
                 storage=storage,
@@ -158,21 +191,17 @@ def search(
                 take_over=take_over,
                 on_event=on_event,
             )
-    except Interrupted:
+    except training.Interrupted:
         more = " --storage URL" if storage else ""
-        typer.echo(f"resume with: obverse search --resume {path}{more}", err=True)
+        typer.echo(f"resume with: obverse search --resume {quoted(path)}{more}", err=True)
         raise
-    print_search(result)
-    typer.echo(f"search: {path}")
-    if report:
-        from ..report import build
-
-        typer.echo(f"page: {build(path)}")
 
 
-def _plan(values: dict[str, Any], given: dict[str, Any], jobs: int, storage: str | None) -> tuple[Path, Any]:
-    """Where to, and what for."""
+def _plan(
+    values: dict[str, Any], given: dict[str, Any], jobs: int, storage: str | None, quick: bool
+) -> SearchPlan:
     from ..training.search import make_plan
+    from ..training.search_plan import HELD_OUT, RATES, WEIGHTS
 
     for name in ("rate", "weight"):
         if name in values:
@@ -181,13 +210,14 @@ def _plan(values: dict[str, Any], given: dict[str, Any], jobs: int, storage: str
             )
     if given["--validation"] is not None:
         values = values | {"validation": given["--validation"]}
-    base = Settings.from_mapping(values, "the flags and the settings file")
+    rates, weights = (RATES[1::QUICK_RATES], WEIGHTS[::QUICK_WEIGHTS]) if quick else (RATES, WEIGHTS)
+    base = Settings.from_mapping(fewer_points(values) if quick else values, "the flags and the settings file")
     plan = make_plan(
         base,
-        rates=_floats(given["--rates"], "--rates", RATES),
-        weights=_floats(given["--weights"], "--weights", WEIGHTS),
-        sampler=cast(Sampler, given["--sampler"] or "grid"),
-        pruner=cast(Pruner, given["--pruner"] or "none"),
+        rates=_floats(given["--rates"], "--rates", rates),
+        weights=_floats(given["--weights"], "--weights", weights),
+        sampler=cast("Sampler", given["--sampler"] or "grid"),
+        pruner=cast("Pruner", given["--pruner"] or "none"),
         trials=given["--trials"],
         threads=1 if jobs > 1 else None,
         shared=storage is not None,
@@ -196,7 +226,7 @@ def _plan(values: dict[str, Any], given: dict[str, Any], jobs: int, storage: str
         typer.echo(
             f"note: {plan.base.validation:,} points are held out, a fifth, for want of {HELD_OUT:,}", err=True
         )
-    return given["--out"] or free_path(f"search-{Path(base.data).stem}"), plan
+    return plan
 
 
 def _floats(text: str | None, flag: str, usual: tuple[float, ...]) -> tuple[float, ...]:

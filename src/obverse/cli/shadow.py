@@ -9,13 +9,14 @@ import typer
 
 from ..errors import BadInput
 from ..files import explained
-from .options import check_seed
+from . import complete, options
+from .options import Json, Layers, Seed, check_seed
+from .output import tell, tell_quick
 from .progress import layer_progress
-from .shadow_subject import check_runs, open_net, parse_scaling
-from .subjects import select
 
 CALIBRATION = 200  # training inputs, at most
 FEWEST = 2
+SAMPLES, QUICK_SAMPLES = 200, 40
 
 
 def shadow(
@@ -25,22 +26,11 @@ def shadow(
             metavar="MODEL",
             help="module:factory, e.g. mynets:resnet: imported from the working directory or from what is "
             "installed, and called; [bold]this runs your code[/bold]. Or the directory of a run.",
+            autocompletion=complete.run,
         ),
     ],
-    data: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="digits, mnist, fashion-mnist, cifar10, cifar100, a folder of images, an .npz "
-            "\\[for a run: its own].",
-        ),
-    ] = None,
-    data_root: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Folder that holds the data sets \\[OBVERSE_DATA, else the user's cache]."
-        ),
-    ] = None,
+    data: Annotated[str | None, options.data("for a run: its own")] = None,
+    data_root: Annotated[str | None, options.data_root()] = None,
     weights: Annotated[
         Path | None,
         typer.Option(
@@ -63,18 +53,12 @@ def shadow(
             "between commas.",
         ),
     ] = None,
-    layers: Annotated[
-        str | None,
-        typer.Option(metavar="PATTERN", help="Only layers of such names, e.g. 'stage2.*' \\[all]."),
-    ] = None,
+    layers: Layers = None,
     samples: Annotated[
-        int, typer.Option(metavar="N", show_default=False, help="Test inputs to measure on \\[200].")
-    ] = 200,
+        int | None, typer.Option(metavar="N", help=f"Test inputs to measure on \\[{SAMPLES}].")
+    ] = None,
     keep: Annotated[
-        float,
-        typer.Option(
-            metavar="P", show_default=False, help="Share of entries kept at each generated layer \\[1]."
-        ),
+        float, typer.Option(metavar="P", show_default=False, help=f"{options.KEEP} \\[1.0].")
     ] = 1.0,
     refine: Annotated[
         int,
@@ -104,9 +88,8 @@ def shadow(
             help="Scale of each layer chosen on training inputs, or the theory's \\[chosen].",
         ),
     ] = True,
-    seed: Annotated[
-        int, typer.Option(metavar="N", show_default=False, help="Seed of everything random \\[0].")
-    ] = 0,
+    quick: Annotated[bool, options.quick(f"{QUICK_SAMPLES} test inputs")] = False,
+    seed: Seed = 0,
     pictures: Annotated[
         int,
         typer.Option(
@@ -115,11 +98,8 @@ def shadow(
             help="Layers in the pictures, evenly chosen if there are more \\[12].",
         ),
     ] = 12,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write shadow.json, shadow.html and images/ there \\[nothing]."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+    out: Annotated[Path | None, options.out("shadow.json, shadow.html and images/")] = None,
+    as_json: Json = False,
 ) -> None:
     """How far up can a net still draw its input? The shadows of every layer, measured and shown.
 
@@ -132,10 +112,14 @@ def shadow(
     from ..report.shadow_strips import MOST_ROWS, write_pictures
     from ..shadow.survey import Surveyor, survey
     from ..shadow.surveyed import NAME, survey_text, write_survey
+    from .shadow_subject import check_runs, open_net, parse_scaling
     from .shadow_table import print_survey
+    from .subjects import select
 
+    if samples is None:
+        samples = QUICK_SAMPLES if quick else SAMPLES
     if samples < FEWEST:
-        raise BadInput(f"--samples ≥ {FEWEST}", got=samples, do="200 is the default")
+        raise BadInput(f"--samples ≥ {FEWEST}", got=samples, do=f"{SAMPLES} is the default")
     check_seed(seed)
     if not 1 <= pictures <= MOST_ROWS:
         raise BadInput(f"--pictures from 1 to {MOST_ROWS}", got=pictures, do="12 is the default")
@@ -174,6 +158,8 @@ def shadow(
             data=found.name,
             on_layer=on_layer,
         )
+    if quick:
+        tell_quick(f"{len(x)} test inputs", as_json)
     if as_json:
         typer.echo(survey_text(result), nl=False)
     else:
@@ -183,4 +169,4 @@ def shadow(
 
         write_pictures(out, tool, x, y, names, classes=found.classes, restore=scaling.undo, most=pictures)
         write_survey(result, out / NAME)
-        typer.echo(f"page: {build(out / NAME)}", err=as_json)
+        tell(f"page: {build(out / NAME)}", as_json)

@@ -7,15 +7,18 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..data import Dataset, load
+from .. import data as sets
+from .. import training
 from ..errors import BadInput
 from ..randomlike.tables import printable
-from ..training import load_trained, read_run
 from .factory import load_weights_file, make_net, parse_arguments, told
-from .subjects import OWN
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from ..data import Dataset
+
+OWN = "own"
 
 
 @dataclass(frozen=True)
@@ -55,19 +58,19 @@ def open_net(
     net = make_net(model, arguments, seed)
     if weights is not None:
         load_weights_file(net, weights)
-    return model, net, load(data, data_root)
+    return model, net, sets.load(data, data_root)
 
 
 def open_run_net(path: Path, data: str | None, data_root: str | None) -> tuple[str, nn.Module, Dataset]:
     """The trained net of a run, and its own data or other data of the same shape."""
-    run = read_run(path)
+    run = training.read_run(path)
     root = data_root or run.settings.data_root
-    own = load(run.settings.data, root)
-    net = load_trained(run.settings, own, path / "model.safetensors")
+    own = sets.load(run.settings.data, root)
+    net = training.load_trained(run.settings, own, path / "model.safetensors")
     name = path.name or path.absolute().name
     if data in (None, OWN, own.name, run.settings.data):
         return name, net, own
-    other = load(data, root)
+    other = sets.load(data, root)
     if other.input_shape != own.input_shape:
         raise BadInput(
             f"inputs of shape {own.input_shape}, as {path} takes them",

@@ -17,6 +17,7 @@ from ..randomlike.tables import printable
 from ..training import RunRecord, initial_net, load_trained, read_run
 from .grid import shorten
 from .progress import layer_progress
+from .shadow_subject import OWN
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from ..randomlike.weights import Weight
 
 INITIAL = "initial"
-OWN = "own"
 
 
 @dataclass(frozen=True)

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .. import training
 from ..errors import BadInput, ObverseError, require
-from ..training import ClassifierTask, Interrupted, Settings, create_run, fit_classifier, read_run
-from ..training.distributed import (
-    by_all,
-    by_first,
-    joined,
-    launchers,
-    may_restart,
-    same_in_all,
-    size,
-    speaks,
-    started_anew,
-)
-from .options import with_settings
+from ..files import explained, quoted
+from ..training.settings import Settings
+from . import options
+from .options import Json, Report, with_settings
+from .output import print_json, tell, tell_quick
 from .progress import training_progress
+from .quick import EPOCHS, POINTS, fewer_points
+
+if TYPE_CHECKING:
+    from ..training import ClassifierTask
 
 LITTLE = 0.5  # an error that a net which always gives the same answer can have
 WITH_SHADOWS = ", and then its shadows say nothing"
@@ -35,64 +33,82 @@ def said_once() -> Iterator[None]:
     try:
         yield
     except ObverseError as error:
+        from ..training.distributed import speaks
+
         if speaks():
             raise
-        raise SystemExit(130 if isinstance(error, Interrupted) else 2) from None
+        raise SystemExit(130 if isinstance(error, training.Interrupted) else 2) from None
 
 
 @said_once()
 @with_settings()
 def train(
     values: dict[str, Any],
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run directory to make \\[runs/DATA-N].")
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Go on with a run that was cut off.")
-    ] = None,
+    out: Annotated[Path | None, options.out_at("the run", "runs/DATA-N")] = None,
+    resume: Annotated[Path | None, options.resume("run")] = None,
+    quick: Annotated[bool, options.quick(f"{EPOCHS} epochs on at most {POINTS:,} points")] = False,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also log for TensorBoard (needs the extra).")
     ] = False,
-    report: Annotated[bool, typer.Option(help="Write the page at the end.")] = True,
+    report: Report = True,
+    as_json: Json = False,
 ) -> None:
     """Train one net, with shadows of its own making or without.
 
-    Example: obverse train --data mnist --train-size 5000 --weight 1 --out runs/first
-
     In several processes: torchrun --nproc-per-node 2 -m obverse train … — the same computation.
+
+    Example: obverse train --data mnist --train-size 5000 --weight 1 --out runs/first
     """
+    from ..training.distributed import joined, speaks
+
     if tensorboard:
         require("tensorboard", "tensorboard")
     with joined():
         if resume is None:
-            path, task = _begin(values, out)
+            path, task = _begin(fewer_points(values) if quick else values, out)
         else:
-            if values or out:
+            if values or out or quick:
                 raise BadInput(
                     "--resume alone: a run keeps its settings",
-                    got=", ".join(values) or "--out",
+                    got=", ".join(values) or ("--out" if out else "--quick"),
                     do="leave them out",
                 )
             path, task = resume, _resume(resume)
-        if task is None:
-            return
-        records = _fit(path, task, tensorboard)
+        records = [] if task is None else _fit(path, task, tensorboard)
     if not speaks():
         return
-    typer.echo(f"{path}: {describe(records[-1])}")
+    if task is None:
+        run = training.read_run(path)
+        _say(path, run.settings, run.final, as_json, finished=True)
+        return
+    if quick:
+        tell_quick(f"{task.settings.epochs} epochs on {len(task.train_y):,} points", as_json)
+    _say(path, task.settings, records[-1], as_json)
     if records[-1]["test_error"] > LITTLE:
-        typer.echo(
+        tell(
             f"note: the net has learned little{WITH_SHADOWS if task.settings.has_shadows else ''}: "
-            + hint(records)
+            + hint(records),
+            as_json,
         )
     if report:
         from ..report import build
 
-        typer.echo(f"page: {build(path)}")
+        tell(f"page: {build(path)}", as_json)
+
+
+def _say(
+    path: Path, settings: Settings, final: Mapping[str, Any], as_json: bool, finished: bool = False
+) -> None:
+    if as_json:
+        print_json({"run": path, "settings": settings.to_dict(), "final": final})
+    else:
+        typer.echo(f"{path}{' is finished already' if finished else ''}: {describe(final)}")
 
 
 def _begin(values: Mapping[str, Any], out: Path | None) -> tuple[Path, ClassifierTask | None]:
     """A new run; or, where the launcher has started its processes anew, the one they began before."""
+    from ..training.distributed import by_first, launchers, may_restart, started_anew
+
     settings = Settings.from_mapping(values, "the flags and the settings file")
     if out is None and may_restart():
         raise BadInput(
@@ -100,13 +116,13 @@ def _begin(values: Mapping[str, Any], out: Path | None) -> tuple[Path, Classifie
             got="--max-restarts without it",
             do="add --out DIR",
         )
-    path = by_first(lambda: free_path(settings.data) if out is None else out)
     started_by = launchers()
-    if started_anew() and by_first(lambda: _began(path, settings, started_by)):
-        return path, _resume(path)
+    if out is not None and started_anew() and by_first(lambda: _began(out, settings, started_by)):
+        return out, _resume(out)
     # Before the directory is made: it may refuse the settings.
     task = _task(settings)
-    by_first(lambda: create_run(path, settings, started_by if may_restart() else ()))
+    path = by_first(lambda: free_path(settings.data) if out is None else out)
+    by_first(lambda: training.create_run(path, settings, started_by if may_restart() else ()))
     return path, task
 
 
@@ -114,14 +130,16 @@ def _began(path: Path, settings: Settings, started_by: Sequence[str]) -> bool:
     """Whether the run that these launchers began is there; any other is left to `create_run` to refuse."""
     if not (path / "config.json").exists():
         return False
-    run = read_run(path)
+    run = training.read_run(path)
     known = run.environment.get("launchers")
     return run.settings == settings and isinstance(known, list) and any(one in known for one in started_by)
 
 
 def _task(settings: Settings) -> ClassifierTask:
     """The same in every process, data included: each reads its own."""
-    task = by_all(lambda: ClassifierTask(settings))
+    from ..training.distributed import by_all, same_in_all, size
+
+    task = by_all(lambda: training.ClassifierTask(settings))
     if size() > 1:
         digest = str(task.data_digest().tolist())
         same_in_all(f"data {settings.data}", digest, "give all of them the same files")
@@ -130,10 +148,10 @@ def _task(settings: Settings) -> ClassifierTask:
 
 def _resume(path: Path) -> ClassifierTask | None:
     """The task of a run that was cut off; None if it is finished."""
-    run = by_first(lambda: read_run(path))
+    from ..training.distributed import by_first
+
+    run = by_first(lambda: training.read_run(path))
     if by_first(lambda: run.finished):
-        if speaks():
-            typer.echo(f"{path} is finished already: {describe(run.final)}")
         return None
     use_threads(run.environment.get("threads"))
     return _task(run.settings)
@@ -141,17 +159,19 @@ def _resume(path: Path) -> ClassifierTask | None:
 
 def _fit(path: Path, task: ClassifierTask, tensorboard: bool) -> list[dict[str, Any]]:
     """Train, with a display in the first process."""
+    from ..training.distributed import speaks
+
     if not speaks():
-        return fit_classifier(task, path)
+        return training.fit_classifier(task, path)
     try:
         with training_progress() as follow, ExitStack() as stack:
             display = follow(path.name or str(path))
             if tensorboard:
                 log = stack.enter_context(_tensorboard(path))
                 display["on_record"] = both(display.get("on_record"), log)
-            return fit_classifier(task, path, **display)
-    except Interrupted:
-        typer.echo(f"resume with: obverse train --resume {path}", err=True)
+            return training.fit_classifier(task, path, **display)
+    except training.Interrupted:
+        typer.echo(f"resume with: obverse train --resume {quoted(path)}", err=True)
         raise
 
 
@@ -182,12 +202,32 @@ def use_threads(count: object) -> None:
 
 
 def free_path(data: str) -> Path:
-    """runs/NAME-1, or the first number that is free."""
+    """runs/NAME-1, or the first number that is free: made here, so that nobody else takes it."""
     name = Path(data).stem or "run"
-    number = 1
-    while (path := Path("runs") / f"{name}-{number}").exists():
-        number += 1
-    return path
+    for number in itertools.count(1):
+        path = Path("runs") / f"{name}-{number}"
+        with explained(path):
+            path.parent.mkdir(exist_ok=True)
+            try:
+                path.mkdir()
+            except FileExistsError:
+                continue
+        return path
+    raise AssertionError("numbers do not end")
+
+
+@contextmanager
+def new_place(out: Path | None, name: str) -> Iterator[Path]:
+    """`out`, or a free path; one that was made here and is still empty goes when something goes wrong."""
+    path = free_path(name) if out is None else out
+    try:
+        yield path
+    except BaseException:
+        if out is None:
+            with suppress(OSError):
+                path.rmdir()
+                path.parent.rmdir()
+        raise
 
 
 def both(first: Callable[[Any], None] | None, second: Callable[[Any], None]) -> Callable[[Any], None]:

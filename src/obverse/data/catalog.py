@@ -12,13 +12,11 @@ from ..errors import BadInput
 from ..files import cache_folder
 from .cifar import read_cifar
 from .dataset import Dataset, pixels, split
-from .fetch import ensure, locate
+from .fetch import absent, ensure, locate
 from .folder import load_folder
 from .idx import read_idx
 from .npz import load_npz
-from .sources import KNOWN, MNIST_CLASSES, Known
-
-NAMES = ("digits", *KNOWN)
+from .sources import KNOWN, MNIST_CLASSES, NAMES, Known
 
 
 def load(
@@ -39,7 +37,7 @@ def load(
     if name_or_path == "digits":
         return _digits()
     if isinstance(name_or_path, str) and name_or_path in KNOWN:
-        return _known(name_or_path, _root(root) / name_or_path)
+        return _known(name_or_path, data_folder(root) / name_or_path)
     given = os.fspath(name_or_path)
     path = _absolute(given)
     try:
@@ -58,11 +56,18 @@ def load(
     )
 
 
-def _root(root: str | os.PathLike[str] | None) -> Path:
+def data_folder(root: str | os.PathLike[str] | None = None) -> Path:
+    """Where known data sets are kept; nothing is made there."""
     place = os.fspath(root) if root is not None else os.environ.get("OBVERSE_DATA")
     if place:
         return _absolute(place)
     return cache_folder()
+
+
+def present(root: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
+    """The names of the data sets that are there already; the digits always are."""
+    folder = data_folder(root)
+    return ("digits", *(name for name, known in KNOWN.items() if not absent(known.files, folder / name)))
 
 
 def _absolute(place: str) -> Path:

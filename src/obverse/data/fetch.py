@@ -16,7 +16,7 @@ _PAUSES = (0.0, 0.5, 2.0)
 
 def ensure(name: str, known: Known, folder: Path) -> None:
     """Download what is missing; one process at a time, the others wait and find it there."""
-    if not _missing(known.files, folder):
+    if not absent(known.files, folder):
         return
     from filelock import FileLock
 
@@ -24,7 +24,7 @@ def ensure(name: str, known: Known, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".download.lock"):
             for source in known.downloads:
-                if _missing(source.files, folder):
+                if absent(source.files, folder):
                     _fetch(name, known, source, folder)
     except OSError as error:  # the disk: trouble with the network has its own sentence
         raise BadInput(
@@ -40,7 +40,8 @@ def locate(folder: Path, file: File) -> Path:
     return path.with_suffix("") if path.suffix == ".gz" and not path.exists() else path
 
 
-def _missing(files: tuple[File, ...], folder: Path) -> list[File]:
+def absent(files: tuple[File, ...], folder: Path) -> list[File]:
+    """Those that are not in the folder."""
     return [file for file in files if not locate(folder, file).exists()]
 
 
@@ -62,7 +63,7 @@ def _fetch(name: str, known: Known, source: Download, folder: Path) -> None:
             trouble = error
             if not error.again:
                 break
-    missing = [folder / file.path for file in _missing(known.files, folder)]
+    missing = [folder / file.path for file in absent(known.files, folder)]
     origin = source.url.removesuffix(source.name) if len(known.downloads) > 1 else source.url
     raise BadInput(
         f"{name} in {folder} or from {source.url}",

@@ -148,3 +148,4 @@ KNOWN: dict[str, Known] = {
         label_bytes=2,
     ),
 }
+NAMES = ("digits", *KNOWN)  # digits are embedded

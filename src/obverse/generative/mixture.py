@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
+from ..choices import Body
 from ..errors import BadInput
 from . import networks
-from .networks import Body
 from .wgan import (
     check_batch,
     check_weight,

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod, sqrt
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from ..choices import Body
 from ..errors import BadInput
 
-Body = Literal["mlp", "conv"]
 FILTERS = (16, 32)  # of the two convolutions
 AT_A_TIME = 1000  # pictures that samples are made by
 LEAK = 0.2  # slope of a critic's activations below 0: a ReLU that is off would give the generator no gradient

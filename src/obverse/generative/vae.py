@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, log, pi
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..choices import Body, Decoder
 from ..errors import BadInput
 from . import networks
-from .networks import Body
-
-Decoder = Literal["bernoulli", "gaussian"]
 
 
 def kl_to_standard(mean: Tensor, log_variance: Tensor) -> Tensor:

@@ -12,9 +12,9 @@ from math import isfinite
 import torch
 from torch import Tensor, nn
 
+from ..choices import Body
 from ..errors import BadInput
 from . import networks
-from .networks import Body
 from .vae import check_pixels
 
 Critic = Callable[[Tensor], Tensor]  # pictures (n, …) → scores (n,)

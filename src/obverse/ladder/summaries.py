@@ -8,13 +8,14 @@ from math import prod
 import torch
 from torch import Tensor
 
+from ..choices import SUMMARIES
 from ..errors import BadInput
 from .checks import random_source, whole
 
 # By name, by a table over the children's joint events (the last child varying fastest), or by a function of
 # their events (inputs × children) that gives a whole number from 0 for each input.
 Summary = str | Tensor | Callable[[Tensor], Tensor]
-KINDS = ("full", "and", "or", "xor", "majority")
+KINDS = SUMMARIES
 MOST_JOINT = 2**24  # joint events in a table
 
 

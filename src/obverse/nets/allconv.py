@@ -11,15 +11,14 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise
 from math import isfinite
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..choices import Init
 from ..errors import BadInput
-
-Init = Literal["identity", "he"]
 
 # Images of 224 × 224 pixels. This configuration is ours, and it is not trained here: what we know of the
 # paper is its net for small images. A stem of stride 4 stands where others have stride 2 and a max pooling.

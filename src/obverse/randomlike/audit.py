@@ -29,7 +29,7 @@ from .structure import (
     norm_spread,
     without_spikes,
 )
-from .thresholds import Thresholds
+from .thresholds import BUDGET, KEEP, SAMPLES, SEED, Thresholds
 from .verdict import judge, most_spikes
 from .weights import Weight, weights_of
 
@@ -43,10 +43,10 @@ def audit(
     model: str = "",
     data: Tensor | None = None,
     thresholds: Thresholds | None = None,
-    keep: float = 1.0,
-    samples: int = 32,
-    budget: float = 120.0,
-    seed: int = 0,
+    keep: float = KEEP,
+    samples: int = SAMPLES,
+    budget: float = BUDGET,
+    seed: int = SEED,
     on_layer: OnLayer | None = None,
 ) -> Audit:
     """Is each layer of this net random-like, in the sense that the reversibility theorem needs?

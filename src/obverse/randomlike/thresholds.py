@@ -7,6 +7,9 @@ from typing import Any
 
 from ..errors import BadInput
 
+# Of an audit, besides what counts as a deviation.
+KEEP, SAMPLES, BUDGET, SEED = 1.0, 32, 120.0, 0
+
 
 @dataclass(frozen=True)
 class Thresholds:

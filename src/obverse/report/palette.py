@@ -1,15 +1,17 @@
 """One colour and one marker a variant, the same in every figure and table. Not for drawing.
 
-The hues are those that stay apart for the common forms of colour blindness, each darkened for white
-paper and lightened for a dark page: at least 3:1 against both backgrounds (a test checks it). Past seven
-variants the colours repeat, and the marker tells them apart.
+Any two series stay as far apart for the common forms of colour blindness as the closest two of Okabe and
+Ito's palette do, and each has at least 3:1 against its page (a test measures both). Past seven variants the
+colours repeat, and the marker tells them apart. Figures take every colour from here.
 """
 
 from __future__ import annotations
 
-LIGHT = ("#1b5fa8", "#b93a00", "#00805c", "#b85a95", "#a98600", "#3a97c9", "#3f444b")
-DARK = ("#6ea8f0", "#ff8348", "#3ecf9f", "#f0a3cf", "#e6c24a", "#9fe3fb", "#868e99")
+LIGHT = ("#2b4bb7", "#a62d00", "#137948", "#ca649b", "#ac8800", "#4497dd", "#2d364f")
+DARK = ("#6fa6fd", "#ff7553", "#4edd9a", "#ff90c3", "#f7c13f", "#a7e4ff", "#758886")
 LIGHT_PAGE, DARK_PAGE = "#ffffff", "#14161a"
+GREY, FAINT = "#6b7178", "#e5e7eb"  # of what is not a series: guides and rules
+TINTS = ("#f1e7c8", "#e0cf98")  # of regions behind series
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">", "*", "h", "d", "8")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput
+from ..files import quoted
 from ..training import Comparison, RunRecord, Settings, read_comparison, read_plan, read_run, summarize
 from ..training.compare import run_path, variant_settings
 from ..training.rundir import OF_SHADOWS
@@ -116,7 +117,7 @@ def _comparison(path: Path) -> Results:
         raise BadInput(
             f"at least one finished run in {path}",
             got=f"none of {len(missing)}",
-            do=f"go on with: obverse compare --resume {path}",
+            do=f"go on with: obverse compare --resume {quoted(path)}",
         )
     return Results(
         name=path.resolve().name,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from ..data import NAMES
+from ..files import quoted
 from ..training import Settings
 from ..training.compare import Row, mean_and_se
 from .results import Missing, Results
@@ -85,7 +86,7 @@ def missing(results: Results) -> str:
     verb = "run is" if len(results.missing) == 1 else "runs are"
     return (
         f"{len(results.missing)} of {planned} planned {verb} not finished and left out: {gaps}{rest}. "
-        f"They go on with: obverse compare --resume {results.name}"
+        f"They go on with: obverse compare --resume {quoted(results.name)}"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +10,6 @@ from torch import Tensor, nn
 from ..errors import BadInput
 from ..streams import Source, noise_like
 from .adjust import match_norm
-
-Control = Literal["same", "noise", "shuffled"]
 
 
 def noisy(x: Tensor, std: float = 0.5, generator: Source = None) -> Tensor:

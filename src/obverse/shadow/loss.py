@@ -8,21 +8,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from math import inf
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, fx, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from ..choices import Control, Labels
 from ..errors import BadInput
 from ..streams import Source
-from .controls import Control, Shuffled, noisy
+from .controls import Shuffled, noisy
 from .graph import interpret
 from .shadow import Keep, Shadow
 from .trace import trace
 
-Labels = Literal["given", "net", "consistency"]
 Criterion = Callable[[Tensor, Tensor], Tensor]
 
 

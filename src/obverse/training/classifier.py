@@ -11,9 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..choices import Control, Labels
 from ..data import Dataset
-from ..shadow.controls import Control
-from ..shadow.loss import Labels
 from .classify import ClassifierTask, fit_classifier
 from .settings import Settings
 

@@ -13,42 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from ..data import Dataset, load
-from ..errors import BadInput
-from ..files import explained, read_json, write_json
+from ..errors import BadInput, ObverseError
+from ..files import explained, quoted, read_json, write_json
 from .classify import ClassifierTask, fit_classifier
+from .fit import Interrupted, stop_signals
 from .rundir import RunRecord, create_run, read_run
 from .settings import Settings
+from .variants import VARIANTS, VARIED, WEIGHTED
 
 FORMAT = 1
-
-# What each variant changes in the base settings; `weight` stands for the weight asked for.
-WEIGHTED = "weight"
-VARIANTS: dict[str, dict[str, Any]] = {
-    "backprop": {"weight": 0.0},
-    "dropout": {"weight": 0.0, "dropout": 0.5},
-    "shadow": {"weight": WEIGHTED},
-    "shadow+dropout": {"weight": WEIGHTED, "dropout": 0.5},
-    "shadow-output": {"weight": WEIGHTED, "layer": "output"},
-    "shadow-sampling": {"weight": WEIGHTED, "keep": 0.5},
-    "shadow-smoothing": {"weight": WEIGHTED, "smooth": True},
-    "shadow-net-label": {"weight": WEIGHTED, "labels": "net"},
-    "shadow-consistency": {"weight": WEIGHTED, "labels": "consistency"},
-    "shadow-normalized": {"weight": WEIGHTED, "normalize": True},
-    "uniform-bias": {"weight": 0.0, "uniform_bias": True},
-    "control-same": {"weight": WEIGHTED, "control": "same"},
-    "control-noise": {"weight": WEIGHTED, "control": "noise"},
-    "control-shuffled": {"weight": WEIGHTED, "control": "shuffled"},
-}
-# What variants change must not be changed for all of them: "backprop" has no dropout.
-VARIED = ("dropout", "uniform_bias", "keep", "smooth", "labels", "control", "denoise")
-FIGURES = {
-    3: ("backprop", "dropout", "shadow+dropout"),
-    5: ("backprop", "shadow"),
-    6: ("backprop", "shadow", "shadow-output"),
-    7: ("backprop", "shadow", "shadow-sampling", "shadow-smoothing"),
-}
-DEFAULT = ("backprop", "dropout", "shadow", "shadow+dropout")
-PLAIN = ("backprop", "shadow")  # for nets without a place for dropout
+STOPPED = "stopped"  # what a process says that was told to stop
 
 
 @dataclass(frozen=True)
@@ -104,12 +78,18 @@ def compare(
     out: Path,
     *,
     weight: float = 1.0,
+    jobs: int | None = None,
     on_run: Callable[[str, int], Mapping[str, Any]] | None = None,
+    on_end: Callable[[str, int], None] | None = None,
 ) -> Comparison:
     """Train every variant with every seed into `out`/runs; finished runs are kept, cut-off ones resumed.
 
-    `on_run(variant, seed)` is called before each run and returns display callbacks for `fit`.
+    `jobs` processes share the runs, each with one thread, so that the numbers do not depend on how many there
+    are; None is this process with all its threads. `on_run(variant, seed)` is called before each run and
+    returns display callbacks for `fit`, which reach no other process; `on_end` after each run.
     """
+    if jobs is not None and jobs < 1:
+        raise BadInput("jobs ≥ 1", got=jobs, do="leave it out for this process with all its threads")
     for name in VARIED:
         if getattr(base, name) != getattr(Settings(), name):
             raise BadInput(
@@ -130,7 +110,7 @@ def compare(
         raise BadInput(
             f"the settings of {place}",
             got="others",
-            do=f"choose another --out, or go on with: obverse compare --resume {out}",
+            do=f"choose another --out, or go on with: obverse compare --resume {quoted(out)}",
         )
     data: Dataset | None = None
     if not place.exists():
@@ -141,24 +121,97 @@ def compare(
         out.mkdir(parents=True, exist_ok=True)
     if not place.exists():
         write_json(place, record)
-    for seed in seeds:
-        for name in variants:
-            settings = replace(planned[name], seed=seed)
-            path = run_path(out, name, seed)
-            if not (path / "config.json").exists():
-                create_run(path, settings)
-            run = read_run(path)
-            if run.settings != settings:
-                raise BadInput(
-                    f"the settings of {name} with seed {seed} in {path}",
-                    got="others",
-                    do="move this run away, or choose another --out",
-                )
-            if run.finished:
-                continue
+    todo = [(name, replace(planned[name], seed=seed)) for seed in seeds for name in variants]
+    if jobs is not None:
+        in_processes(todo, out, jobs, on_end)
+        return summarize(read_comparison(out))
+    for name, settings in todo:
+        path = begin_run(out, name, settings)
+        if path is not None:
             data = load(base.data, base.data_root) if data is None else data
-            fit_classifier(ClassifierTask(settings, data), path, **(on_run(name, seed) if on_run else {}))
+            display = on_run(name, settings.seed) if on_run else {}
+            fit_classifier(ClassifierTask(settings, data), path, **display)
+        if on_end:
+            on_end(name, settings.seed)
     return summarize(read_comparison(out))
+
+
+def begin_run(out: Path, variant: str, settings: Settings) -> Path | None:
+    """The directory of one run, made if it is not there; None if the run is finished."""
+    path = run_path(out, variant, settings.seed)
+    if not (path / "config.json").exists():
+        create_run(path, settings)
+    run = read_run(path)
+    if run.settings != settings:
+        raise BadInput(
+            f"the settings of {variant} with seed {settings.seed} in {path}",
+            got="others",
+            do="move this run away, or choose another --out",
+        )
+    return None if run.finished else path
+
+
+def in_processes(
+    todo: Sequence[tuple[str, Settings]],
+    out: Path,
+    jobs: int,
+    on_end: Callable[[str, int], None] | None = None,
+) -> None:
+    """The runs of a comparison in several processes of one thread each.
+
+    Ctrl-C reaches every process: each saves its run and begins no other.
+    """
+    from concurrent.futures.process import BrokenProcessPool
+
+    from joblib import Parallel, delayed
+
+    done = 0
+    with stop_signals() as stop:
+        work = Parallel(
+            jobs, backend="loky", batch_size=1, pre_dispatch=jobs, return_as="generator_unordered"
+        )
+        left = (one for one in todo if not stop.is_set())
+        try:
+            for name, seed, wrong in work(delayed(_alone)(out, name, settings) for name, settings in left):
+                if wrong == STOPPED:
+                    stop.set()
+                elif wrong:
+                    raise ObverseError(wrong)
+                else:
+                    done += 1
+                    if on_end:
+                        on_end(name, seed)
+        except BrokenProcessPool as error:
+            raise ObverseError(
+                "expected every process to end well; got one that was killed, often for want of memory; "
+                f"with fewer --jobs, go on with: obverse compare --resume {quoted(out)}"
+            ) from error
+        if stop.is_set() and done < len(todo):
+            raise ComparisonInterrupted(done, len(todo), out)
+
+
+def _alone(out: Path, variant: str, settings: Settings) -> tuple[str, int, str]:
+    """One run in a process of its own; what was wrong with it as a sentence."""
+    import torch
+
+    torch.set_num_threads(1)
+    wrong = ""
+    try:
+        path = begin_run(out, variant, settings)
+        if path is not None:
+            fit_classifier(ClassifierTask(settings), path)
+    except (Interrupted, KeyboardInterrupt):
+        wrong = STOPPED
+    except ObverseError as error:
+        wrong = str(error)
+    return variant, settings.seed, wrong
+
+
+class ComparisonInterrupted(Interrupted):
+    """Stopped by the user (Ctrl-C) while several processes were at work."""
+
+    def __init__(self, done: int, total: int, out: Path) -> None:
+        ObverseError.__init__(self, f"stopped after {done} of {total} runs; saved in {out}")
 
 
 def run_path(out: Path, variant: str, seed: int) -> Path:

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
-from typing import Literal
 
 import torch
 
+from ..choices import Precision
 from ..errors import BadInput
 
-Precision = Literal["float32", "bf16", "fp16"]
 TYPES: dict[Precision, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
-DEVICES = "auto, cpu, cuda or cuda:N"
-
-
-def is_device_name(name: str) -> bool:
-    """Whether it is one of those that a run may be asked to use, there or not."""
-    return re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", name) is not None
 
 
 def choose_device(name: str) -> torch.device:

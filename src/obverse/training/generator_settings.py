@@ -7,14 +7,11 @@ at is refused for the others.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import get_args
 
+from ..choices import Body, Decoder, Kind
 from ..errors import BadInput
-from ..generative.networks import Body
-from ..generative.vae import Decoder
 from .settings import FromMapping, check
-
-Kind = Literal["vae", "wgan", "mixture"]
 
 # Where a good choice depends on the model. The VAE: the usual 784-400-20. The games: seeds of 16 numbers gave
 # more readable digits than seeds of 64.

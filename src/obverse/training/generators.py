@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..data import Dataset, load
 from ..errors import BadInput
+from ..files import quoted
 from ..generative.mixture import Mixture
 from ..generative.vae import VAE
 from ..generative.wgan import WGAN
@@ -320,7 +321,7 @@ def load_generator(run: str | Path) -> Model:
         raise BadInput(
             f"the weights of a finished run in {path}",
             got=error.strerror,
-            do=f"resume it with: obverse generate train --resume {record.path}",
+            do=f"resume it with: obverse generate train --resume {quoted(record.path)}",
         ) from None
     load_weights(net, parse_tensors(content, path), str(path))
     return net.eval()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput, ObverseError
-from ..files import explained, parse_json, read_json, write_json, write_text
+from ..files import explained, parse_json, quoted, read_json, write_json, write_text
 from .device import choose_device
 from .generator_settings import GeneratorSettings, foreign
 from .settings import Settings
@@ -111,7 +111,7 @@ def _create(
             raise BadInput(
                 "a directory without a run",
                 got=f"{path}, which holds one",
-                do=f"resume it with: {command} --resume {path} — or choose another --out",
+                do=f"resume it with: {command} --resume {quoted(path)} — or choose another --out",
             )
         environment = describe_environment(device) | dict(more or {})
         write_json(path / "config.json", {"format": FORMAT, **config, "environment": environment})

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 
 from ..errors import BadInput, ObverseError
-from ..files import explained
+from ..files import explained, quoted
 from .classify import ClassifierTask, fit_classifier
 from .fit import Diverged, Interrupted
 from .rundir import create_run, read_run
@@ -108,7 +108,7 @@ def _settle(plan: SearchPlan, out: Path) -> SearchPlan:
         raise BadInput(
             f"the search of {out / NAME}",
             got="another one",
-            do=f"choose another --out, or go on with: obverse search --resume {out}",
+            do=f"choose another --out, or go on with: obverse search --resume {quoted(out)}",
         )
     return found
 
@@ -167,7 +167,8 @@ def _work_together(
         raise ObverseError(errors[min(errors)])
     raise ObverseError(
         f"expected a worker to end well; got the exit codes {', '.join(map(str, codes))} (negative: "
-        f"killed, −9 often for want of memory); with fewer jobs, go on with: obverse search --resume {out}"
+        "killed, −9 often for want of memory); with fewer jobs, go on with: obverse search --resume "
+        f"{quoted(out)}"
     )
 
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ..errors import BadInput, ObverseError, require
-from ..files import explained
+from ..files import explained, quoted
 from .search_plan import SearchPlan, cell, in_space, sampling_seed
 from .search_results import State, Trial
 
@@ -333,7 +333,7 @@ class Study:
                 raise BadInput(
                     "a trial that is run once",
                     got="one that was taken over, or is run by a copy of this directory, and finished there",
-                    do=f"go on with the next one: obverse search --resume {self.path}",
+                    do=f"go on with the next one: obverse search --resume {quoted(self.path)}",
                 ) from error
             except Exception as error:  # there is no list of what a stranger's file makes it raise
                 what = str(error.__cause__ or error).strip().splitlines() or [""]

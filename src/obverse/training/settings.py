@@ -17,14 +17,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
+from ..choices import DEVICES, Control, Init, Labels, Net, Optimizer, Precision, is_device_name
 from ..errors import BadInput
-from ..nets.allconv import Init
-from ..shadow.controls import Control
-from ..shadow.loss import Labels
-from .device import DEVICES, Precision, is_device_name
-
-Net = Literal["mlp", "allconv"]
-Optimizer = Literal["sgd", "adam"]
 
 
 class FromMapping:
