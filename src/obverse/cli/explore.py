@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import BadInput
-from .options import check_seed
+from . import complete, options
+from .options import FactoryArguments, Normalize, Seed, Weights, check_seed
 from .progress import training_progress
 from .shadow_subject import check_runs, open_net, open_run_net, parse_scaling
 
@@ -28,44 +29,14 @@ def explore(
             metavar="[RUN | MODEL]",
             help="The directory of a run; or module:factory, e.g. mynets:resnet, imported and called: "
             "[bold]this runs your code[/bold] \\[a small net of the embedded digits].",
+            autocompletion=complete.run,
         ),
     ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="digits, mnist, fashion-mnist, cifar10, cifar100, a folder of images, an .npz "
-            "\\[for a run: its own].",
-        ),
-    ] = None,
-    data_root: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Folder that holds the data sets \\[OBVERSE_DATA, else the user's cache]."
-        ),
-    ] = None,
-    weights: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.safetensors", help="Weights of the net, all of them and no others \\[random ones]."
-        ),
-    ] = None,
-    arg: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Keyword argument of the factory: a number, true, false, numbers between commas, or text; "
-            "repeat for more.",
-        ),
-    ] = None,
-    normalize: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            metavar="MEAN STD",
-            help="Give the net (pixel − MEAN) / STD, pixels from 0 to 1: one number each, or one a channel "
-            "between commas.",
-        ),
-    ] = None,
+    data: Annotated[str | None, options.data("for a run: its own")] = None,
+    data_root: Annotated[str | None, options.data_root()] = None,
+    weights: Weights = None,
+    arg: FactoryArguments = None,
+    normalize: Normalize = None,
     port: Annotated[
         int | None,
         typer.Option(metavar="N", help="Port on 127.0.0.1 \\[that of the last time, else a free one]."),
@@ -78,9 +49,7 @@ def explore(
             help="Open the page, or only print its address \\[open].",
         ),
     ] = True,
-    seed: Annotated[
-        int, typer.Option(metavar="N", show_default=False, help="Seed of everything random \\[0].")
-    ] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Look at a net and play with the theory: a local page, for this machine and this user alone.
 

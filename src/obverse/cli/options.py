@@ -44,6 +44,32 @@ Layers = Annotated[
 Report = Annotated[
     bool, typer.Option("--report/--no-report", show_default=False, help="Write the page at the end \\[yes].")
 ]
+Weights = Annotated[
+    Path | None,
+    typer.Option(
+        "--weights",
+        metavar="FILE.safetensors",
+        help="Weights of the net, all of them and no others \\[random ones].",
+    ),
+]
+FactoryArguments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--arg",
+        metavar="NAME=VALUE",
+        help="Keyword argument of the factory: a number, true, false, numbers between commas, or text; "
+        "repeat for more.",
+    ),
+]
+Normalize = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        "--normalize",
+        metavar="MEAN STD",
+        help="Give the net (pixel − MEAN) / STD, pixels from 0 to 1: one number each, or one a channel "
+        "between commas.",
+    ),
+]
 Module = Annotated[
     list[Path] | None,
     typer.Option(

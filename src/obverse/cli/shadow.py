@@ -10,7 +10,7 @@ import typer
 from ..errors import BadInput
 from ..files import explained
 from . import complete, options
-from .options import Json, Layers, Seed, check_seed
+from .options import FactoryArguments, Json, Layers, Normalize, Seed, Weights, check_seed
 from .output import tell, tell_quick
 from .progress import layer_progress
 
@@ -31,28 +31,9 @@ def shadow(
     ],
     data: Annotated[str | None, options.data("for a run: its own")] = None,
     data_root: Annotated[str | None, options.data_root()] = None,
-    weights: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.safetensors", help="Weights of the net, all of them and no others \\[random ones]."
-        ),
-    ] = None,
-    arg: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Keyword argument of the factory: a number, true, false, numbers between commas, or text; "
-            "repeat for more.",
-        ),
-    ] = None,
-    normalize: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            metavar="MEAN STD",
-            help="Give the net (pixel − MEAN) / STD, pixels from 0 to 1: one number each, or one a channel "
-            "between commas.",
-        ),
-    ] = None,
+    weights: Weights = None,
+    arg: FactoryArguments = None,
+    normalize: Normalize = None,
     layers: Layers = None,
     samples: Annotated[
         int | None, typer.Option(metavar="N", help=f"Test inputs to measure on \\[{SAMPLES}].")

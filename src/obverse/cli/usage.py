@@ -41,7 +41,7 @@ class Commands(TyperGroup):
 
 
 def proposal(word: str, known: list[str], command: str) -> str:
-    near = get_close_matches(word, known, n=3, cutoff=0.5)
+    near = get_close_matches(word, known, n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     return f"{hint}see: {command} --help"
 
