@@ -48,6 +48,7 @@ _PACKAGES = (
     "training",
     "claims",
     "report",
+    "explore",
 )
 
 

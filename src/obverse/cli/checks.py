@@ -129,10 +129,8 @@ def check_birthday() -> Finding:
 
     from ..diversity.birthday import birthday_test
 
-    pictures, confidence = (
-        400,
-        0.999,
-    )  # once in a thousand seeds a right bound is below, and this seed is fixed
+    pictures = 400
+    confidence = 0.999  # a right bound is below the truth once in a thousand seeds, and this seed is fixed
 
     def sample(count: int, generator: torch.Generator) -> torch.Tensor:
         return torch.randint(pictures, (count, 1), generator=generator).float()
@@ -166,9 +164,8 @@ def check_run() -> Finding:
         with torch.no_grad():
             error = float((net(data.test_x).argmax(1) != data.test_y).double().mean())
     told = records[-1]["test_error"]
-    return kept and abs(
-        error - told
-    ) <= ROUNDING, f"test error {100 * told:.1f} % in training, {100 * error:.1f} % of what was read back"
+    said = f"test error {100 * told:.1f} % in training, {100 * error:.1f} % of what was read back"
+    return kept and abs(error - told) <= ROUNDING, said
 
 
 CHECKS: dict[str, Callable[[], Finding]] = {
