@@ -1,12 +1,13 @@
 """Numbers that the docs state in a sentence, measured: accuracy, near-duplicates, coverage of an interval.
 
-python experiments/prose_numbers.py    # a minute or two; writes experiments/results/prose/numbers.json
+python experiments/prose_numbers.py    # some minutes; writes experiments/results/prose/numbers.json
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import product as product_of
 from math import pi, sqrt
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,15 @@ from torch import Tensor
 
 from obverse.diversity import intrinsic_dimension
 from obverse.errors import ObverseError
+from obverse.explore.bench_tab import LAWS, Bench, simulate
 from obverse.identity import factorize, memorize
 from obverse.identity.factorize import product
 from obverse.ladder import compare, enumerate_teacher, random_student, tree
 
 RESULTS = Path(__file__).parent / "results" / "prose" / "numbers.json"
 TRIALS = 200
+OFFSETS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)  # in units of the noise
+LAYERS = ((100, 5), (100, 50), (500, 20), (2000, 20), (2000, 400))  # m and k
 
 
 def with_condition(size: int, condition: float, generator: torch.Generator) -> Tensor:
@@ -125,8 +129,38 @@ def rounding() -> dict[str, Any]:
     return {"gap_over_root_inputs": worst}
 
 
+def closed_form() -> dict[str, Any]:
+    """How far the closed form of the recovery error is off, by the number of inputs kept, over many settings.
+
+    The largest deviation, as a share of the prediction, among those that are beyond 3 standard errors.
+    """
+    found = {}
+    for kept in (30, 60, 100, 200, 500, 1000):
+        worst = 0.0
+        for inputs, (hidden, sparsity) in product_of((kept, 2 * kept), LAYERS):
+            points = [
+                Bench(inputs, hidden, sparsity, kept, offset) for offset in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+            ]
+            draws = max(60, min(1500, 2 * 10**8 // (inputs * hidden)))
+            errors = torch.stack(
+                [
+                    simulate(points, LAWS["normal"], torch.Generator().manual_seed(seed))
+                    for seed in range(draws)
+                ]
+            )
+            for place, point in enumerate(points):
+                mean, spread = float(errors[:, place].mean()), float(errors[:, place].std()) / sqrt(draws)
+                off = abs(mean - point.predicted())
+                if off > 3 * spread:
+                    worst = max(worst, off / point.predicted())
+        found[str(kept)] = worst
+        print("closed form, t =", kept, worst, flush=True)
+    return found
+
+
 def main() -> None:
     found = {
+        "closed_form": closed_form(),
         "factorization": factorization(),
         "near_duplicates": near_duplicates(),
         "ladder": rounding(),

@@ -26,7 +26,20 @@ def least(*shapes: str) -> str:
     return f"{int(100 * min(DIMENSION['shapes'][shape]['covered'] for shape in shapes))} %"
 
 
+def off(kept: int) -> str:
+    return f"{100 * FOUND['closed_form'][str(kept)]:.0f} %"
+
+
 SENTENCES = [
+    (
+        "claims",
+        f"good to {off(500)} from t = 500 on, to {off(200)} at 200, {off(100)} at 100, {off(60)} at 60 and",
+    ),
+    ("claims", f"60 and {off(30)} at 30"),
+    (
+        "explore",
+        f"good to {off(500)} from t = 500 on and to {off(100)} at t = 100, but only to {off(30)} at t = 30",
+    ),
     ("identity", f"up to {small(FOUND['factorization']['error_over_root_size'], 1)}·√d of ‖R‖"),
     ("identity", f"keeps {int(FOUND['factorization']['digits_at_condition_1e12'])} digits"),
     ("identity", f"relative distances of {small(FOUND['near_duplicates']['relative_distance'])} in float64"),
@@ -45,3 +58,13 @@ SENTENCES = [
 def test_the_page_says_what_was_measured(page: str, sentence: str) -> None:
     text = " ".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").split())
     assert sentence in text
+
+
+def test_the_program_says_what_was_measured() -> None:
+    """The docstring of the closed form, and the explorer's theory bench."""
+    source = ROOT / "src" / "obverse"
+    text = " ".join((source / "shadow" / "recovery.py").read_text(encoding="utf-8").split())
+    assert f"good to {off(500)} from t = 500 on, to {off(200)} at 200 and {off(100)} at 100" in text
+    assert f"by up to {off(60)} at t = 60 and {off(30)} at 30" in text
+    bench = (source / "explore" / "page" / "bench.js").read_text(encoding="utf-8").replace("\\u00a0", " ")
+    assert f"by up to {off(100)} at t = 100 and {off(30)} at t = 30" in bench

@@ -14,7 +14,7 @@ from obverse.explore import Subject
 from obverse.explore.server import Server
 from obverse.nets import relu_mlp
 
-TOKEN = "a" * 43
+SECRET = "5e" * 32
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def subject() -> Subject:
 @pytest.fixture(scope="session")
 def server(subject: Subject) -> Iterator[Server]:
     """Listening at a free port."""
-    found = Server(subject, 0, TOKEN)
+    found = Server(subject, 0, SECRET)
     thread = threading.Thread(target=found.serve_forever, daemon=True)
     thread.start()
     yield found

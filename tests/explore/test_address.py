@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import os
 import stat
 
 import pytest
 
-from obverse.explore.address import Address, doorway, new_token, remember, remembered
+from obverse.explore.address import Address, Kept, doorway, handover, new_token, remember, remembered
 
 
 def test_what_was_remembered_comes_back_and_is_private(keeper):
-    address = Address(4321, new_token())
-    remember(address, keeper)
-    assert remembered(keeper) == address
+    kept = Kept(4321, new_token())
+    remember(kept, keeper)
+    assert remembered(keeper) == kept
     assert stat.S_IMODE(keeper.stat().st_mode) == 0o600
     assert [one.name for one in keeper.parent.iterdir()] == [keeper.name]
 
@@ -22,18 +24,18 @@ def test_what_was_remembered_comes_back_and_is_private(keeper):
 def test_tokens_are_long_and_never_the_same():
     tokens = {new_token() for _ in range(100)}
     assert len(tokens) == 100
-    assert min(map(len, tokens)) >= 43  # 256 bits
+    assert {len(bytes.fromhex(token)) for token in tokens} == {32}  # 256 bits
 
 
 def test_a_file_that_others_may_read_is_not_believed(keeper):
-    remember(Address(4321, new_token()), keeper)
+    remember(Kept(4321, new_token()), keeper)
     for mode in (0o640, 0o604, 0o620, 0o602):
         keeper.chmod(mode)
         assert remembered(keeper) is None
 
 
 def test_a_link_is_not_followed(keeper, tmp_path):
-    remember(Address(4321, new_token()), tmp_path / "real.json")
+    remember(Kept(4321, new_token()), tmp_path / "real.json")
     keeper.symlink_to(tmp_path / "real.json")
     assert remembered(keeper) is None
 
@@ -46,13 +48,14 @@ def test_a_link_is_not_followed(keeper, tmp_path):
         "[1]",
         "not json",
         "[" * 900,
-        json.dumps({"port": 80, "token": "a" * 43}),
-        json.dumps({"port": "4321", "token": "a" * 43}),
-        json.dumps({"port": True, "token": "a" * 43}),
-        json.dumps({"port": 4321, "token": "short"}),
-        json.dumps({"port": 4321, "token": "a" * 42 + "/"}),
-        json.dumps({"port": 4321, "token": "é" * 43}),
-        json.dumps({"port": 4321, "token": "a" * 5000}),
+        json.dumps({"port": 80, "secret": "ab" * 32}),
+        json.dumps({"port": "4321", "secret": "ab" * 32}),
+        json.dumps({"port": True, "secret": "ab" * 32}),
+        json.dumps({"port": 4321, "secret": "ab" * 31}),
+        json.dumps({"port": 4321, "secret": "xy" * 32}),
+        json.dumps({"port": 4321, "secret": " ".join(["ab"] * 32)}),
+        json.dumps({"port": 4321, "secret": 5}),
+        json.dumps({"port": 4321, "secret": "ab" * 5000}),
     ],
 )
 def test_a_file_that_says_something_else_is_not_believed(keeper, text):
@@ -63,7 +66,7 @@ def test_a_file_that_says_something_else_is_not_believed(keeper, text):
 
 def test_nothing_to_remember_in_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
-    remember(Address(4321, new_token()), tmp_path / "file" / "address.json")
+    remember(Kept(4321, new_token()), tmp_path / "file" / "address.json")
     assert remembered(tmp_path / "file" / "address.json") is None
 
 
@@ -72,3 +75,24 @@ def test_the_way_in_is_a_private_file():
     assert f"http://127.0.0.1:4321/{'t' * 43}/" in path.read_text()
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert path.parent.stat().st_uid == os.getuid()
+
+
+def test_a_new_token_is_handed_to_who_knows_the_secret():
+    secret, token = new_token(), new_token()
+    told = handover(secret, token, "abc")
+
+    def mac(text: str, key: str = secret) -> bytes:
+        return hmac.new(bytes.fromhex(key), text.encode(), hashlib.sha256).digest()
+
+    assert told["proof"] == mac(f"proof abc {told['salt']} {told['masked']}").hex()
+    mask = mac(f"mask abc {told['salt']}")
+    assert bytes(a ^ b for a, b in zip(bytes.fromhex(told["masked"]), mask, strict=True)).hex() == token
+    assert told["proof"] != mac(f"proof abc {told['salt']} {told['masked']}", new_token()).hex()
+
+
+def test_what_is_said_twice_gives_nothing_away():
+    """The same challenge at two starts: were the mask the same, one token would tell the other."""
+    secret, first, second = new_token(), new_token(), new_token()
+    one, two = handover(secret, first, "abc"), handover(secret, second, "abc")
+    both = [int(told["masked"], 16) for told in (one, two)]
+    assert both[0] ^ both[1] != int(first, 16) ^ int(second, 16)

@@ -16,7 +16,7 @@ def test_numbers_within_their_bounds():
     assert fields.whole("b", 3, 3) == 3
     assert fields.flag("c") is True
     assert fields.flag("absent") is False
-    assert fields.numbers("list", 3, 0, 1) == [0, 0.5, 1]
+    assert fields.several("list", 3, 0, 1) == [0, 0.5, 1]
     assert Fields({"d": "x"}).choice("d", ["x", "y"]) == "x"
     assert fields.has("a")
     assert not fields.has("d")
@@ -50,10 +50,10 @@ def test_what_is_neither_true_nor_false_is_refused(value):
         Fields({"a": value}).flag("a")
 
 
-@pytest.mark.parametrize("value", [None, "abc", [1, 2], [1, 2, 3, 4], [1, 2, "3"], [1, 2, nan], [1, 2, 9]])
-def test_another_number_of_numbers_is_refused(value):
+@pytest.mark.parametrize("value", [None, "abc", [1, 2, 3, 4], [1, 2, "3"], [1, 2, nan], [1, 2, 9]])
+def test_what_is_no_list_of_numbers_or_too_long_is_refused(value):
     with pytest.raises(BadInput):
-        Fields({"a": value}).numbers("a", 3, 0, 5)
+        Fields({"a": value}).several("a", 3, 0, 5)
 
 
 def test_what_came_is_told_in_few_letters():

@@ -23,16 +23,16 @@ from obverse.explore.assets import render
 from obverse.explore.routes import ROUTES
 from obverse.explore.server import HEADERS, MOST_BYTES, MOST_CONNECTIONS, Server
 
-from .conftest import TOKEN
+from .conftest import SECRET
 from .load import run_clients
 
 
 def ask(server, method="GET", path=None, body=None, headers=None, host=None):
     """One request on a connection of its own."""
-    port = server.address_kept.port
+    port = server.at.port
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     text = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-    connection.putrequest(method, path or f"/{TOKEN}/", skip_host=True)
+    connection.putrequest(method, path or f"/{server.at.token}/", skip_host=True)
     sent = {"Host": host or f"127.0.0.1:{port}"} | (
         {} if text is None else {"Content-Length": str(len(text))}
     )
@@ -53,7 +53,7 @@ def ask(server, method="GET", path=None, body=None, headers=None, host=None):
 def test_the_page_and_its_files_are_there(server):
     assert "obverse explore" in ask(server).text
     for name in render():
-        found = ask(server, path=f"/{TOKEN}/{name}")
+        found = ask(server, path=f"/{server.at.token}/{name}")
         assert found.status == 200
         for header, value in HEADERS.items():
             assert found.headers[header] == value
@@ -75,21 +75,21 @@ def test_the_page_asks_nobody_else():
         "/index.html",
         "/app.js",
         "//",
-        f"/{TOKEN}",
-        f"/{TOKEN[:-1]}/",
-        f"/{TOKEN}b/",
-        f"/{TOKEN.upper()}/",
-        f"/x/{TOKEN}/",
-        f"/?token={TOKEN}",
+        "/TOKEN",
+        "/TOKENb/",
+        "/bTOKEN/",
+        "/x/TOKEN/",
+        "/?token=TOKEN",
         "/%61/",
+        f"/{'a' * 64}/",
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_without_the_token_nothing_is_shown(server, path, method):
-    found = ask(server, method, path, body=None if method == "GET" else {})
+    found = ask(server, method, path.replace("TOKEN", server.at.token), body=None if method == "GET" else {})
     assert found.status == 403
     assert "expected the token" in found.text
-    assert TOKEN not in found.text
+    assert server.at.token not in found.text
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost", "[::1]", ""])
@@ -97,24 +97,26 @@ def test_another_host_name_is_refused(server, host):
     """What a name that is pointed at this machine (DNS rebinding) would send."""
     found = ask(server, host=host or " ")
     assert found.status == 421
-    assert TOKEN not in found.text
+    assert server.at.token not in found.text
 
 
 def test_localhost_with_the_port_is_this_machine_too(server):
-    assert ask(server, host=f"localhost:{server.address_kept.port}").status == 200
+    assert ask(server, host=f"localhost:{server.at.port}").status == 200
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1"])
 def test_another_page_is_refused_even_with_the_token(server, origin):
-    found = ask(server, "POST", f"/{TOKEN}/about", {}, {"Origin": origin})
+    found = ask(server, "POST", f"/{server.at.token}/about", {}, {"Origin": origin})
     assert found.status == 403
     assert "Origin" in found.text
 
 
 def test_the_page_itself_is_not(server):
-    origin = f"http://127.0.0.1:{server.address_kept.port}"
+    origin = f"http://127.0.0.1:{server.at.port}"
     assert (
-        json.loads(ask(server, "POST", f"/{TOKEN}/about", {}, {"Origin": origin}).text)["net"]["name"]
+        json.loads(ask(server, "POST", f"/{server.at.token}/about", {}, {"Origin": origin}).text)["net"][
+            "name"
+        ]
         == "a net"
     )
 
@@ -128,14 +130,17 @@ def test_only_this_machine_is_served(server):
         if one.family == socket.AF_INET and not one.address.startswith("127.")
     ]
     for address in others:
-        with pytest.raises(OSError), socket.create_connection((address, server.address_kept.port), timeout=2):
+        with pytest.raises(OSError), socket.create_connection((address, server.at.port), timeout=2):
             pass
 
 
-def test_the_challenge_proves_the_token_and_does_not_tell_it(server):
-    found = ask(server, path="/alive/abc123")
-    expected = hmac.new(TOKEN.encode(), b"abc123", hashlib.sha256).hexdigest()
-    assert json.loads(found.text) == {"proof": expected}
+def test_the_challenge_hands_over_the_token_masked(server):
+    told = json.loads(ask(server, path="/alive/abc123").text)
+    assert set(told) == {"salt", "masked", "proof"}
+    assert server.at.token not in str(told)
+    mask = hmac.new(bytes.fromhex(SECRET), f"mask abc123 {told['salt']}".encode(), hashlib.sha256).digest()
+    found = bytes(a ^ b for a, b in zip(bytes.fromhex(told["masked"]), mask, strict=True)).hex()
+    assert found == server.at.token
     assert ask(server, path="/alive/").status == 400
     assert ask(server, path=f"/alive/{'a' * 65}").status == 400
     assert ask(server, path="/alive/a%20b").status == 400
@@ -145,9 +150,9 @@ def test_the_challenge_proves_the_token_and_does_not_tell_it(server):
     "name", ["nothing", "../serve.py", "..%2f..%2fetc%2fpasswd", "", "About", "style.css.j2"]
 )
 def test_other_names_are_refused(server, name):
-    assert ask(server, "POST", f"/{TOKEN}/{name}", {}).status in (403, 404)
+    assert ask(server, "POST", f"/{server.at.token}/{name}", {}).status in (403, 404)
     if name:
-        assert ask(server, path=f"/{TOKEN}/{name}").status in (403, 404)
+        assert ask(server, path=f"/{server.at.token}/{name}").status in (403, 404)
 
 
 @pytest.mark.parametrize(
@@ -155,29 +160,31 @@ def test_other_names_are_refused(server, name):
 )
 @pytest.mark.parametrize("name", sorted(ROUTES))
 def test_what_is_no_question_gets_a_sentence(server, name, body):
-    found = ask(server, "POST", f"/{TOKEN}/{name}", body)
+    found = ask(server, "POST", f"/{server.at.token}/{name}", body)
     assert found.status == 200
     assert json.loads(found.text)["error"].startswith("expected ")
 
 
 @pytest.mark.parametrize("name", sorted(set(ROUTES) - {"about"}))
 def test_an_empty_question_gets_a_sentence(server, name):
-    assert json.loads(ask(server, "POST", f"/{TOKEN}/{name}", {}).text)["error"].startswith("expected ")
+    assert json.loads(ask(server, "POST", f"/{server.at.token}/{name}", {}).text)["error"].startswith(
+        "expected "
+    )
 
 
 def test_forms_and_other_types_are_refused(server):
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None):
-        assert ask(server, "POST", f"/{TOKEN}/about", {}, {"Content-Type": kind}).status == 415
+        assert ask(server, "POST", f"/{server.at.token}/about", {}, {"Content-Type": kind}).status == 415
 
 
 @pytest.mark.parametrize("length", [None, "-1", "x", "1e3", "9" * 30])
 def test_a_body_of_unknown_length_is_refused(server, length):
     headers = {"Content-Length": length}
-    assert ask(server, "POST", f"/{TOKEN}/about", {}, headers).status == 411
+    assert ask(server, "POST", f"/{server.at.token}/about", {}, headers).status == 411
 
 
 def test_a_body_that_is_too_large_is_not_read(server):
-    found = ask(server, "POST", f"/{TOKEN}/about", b"", {"Content-Length": str(MOST_BYTES + 1)})
+    found = ask(server, "POST", f"/{server.at.token}/about", b"", {"Content-Length": str(MOST_BYTES + 1)})
     assert found.status == 413
 
 
@@ -191,19 +198,19 @@ def test_a_bug_is_told_and_the_server_goes_on(server, monkeypatch):
         raise RuntimeError("something odd")
 
     monkeypatch.setitem(ROUTES, "about", broken)
-    found = ask(server, "POST", f"/{TOKEN}/about", {})
+    found = ask(server, "POST", f"/{server.at.token}/about", {})
     assert found.status == 500
     assert "this is a bug: RuntimeError: something odd" in found.text
     monkeypatch.undo()
-    assert ask(server, "POST", f"/{TOKEN}/about", {}).status == 200
+    assert ask(server, "POST", f"/{server.at.token}/about", {}).status == 200
 
 
 def test_a_connection_is_used_again(server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.address_kept.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.at.port, timeout=30)
     for _ in range(3):
         connection.request(
             "POST",
-            f"/{TOKEN}/preset",
+            f"/{server.at.token}/preset",
             json.dumps({"kind": "tree", "leaves": 4}),
             {"Content-Type": "application/json"},
         )
@@ -213,62 +220,144 @@ def test_a_connection_is_used_again(server):
     connection.close()
 
 
-def test_more_connections_than_there_is_room_for_are_turned_away(subject, monkeypatch):
-    monkeypatch.setattr("obverse.explore.server.MOST_CONNECTIONS", 2)
-    crowded = Server(subject, 0, TOKEN)
-    threading.Thread(target=crowded.serve_forever, daemon=True).start()
-    port = crowded.address_kept.port
+def held(port: int, count: int, stack: contextlib.ExitStack) -> list[socket.socket]:
+    return [
+        stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)) for _ in range(count)
+    ]
+
+
+@contextlib.contextmanager
+def another(subject):
+    """A server for a test of its own."""
+    found = Server(subject, 0, SECRET)
+    threading.Thread(target=found.serve_forever, daemon=True).start()
     try:
-        with socket.create_connection(("127.0.0.1", port)):
-            with socket.create_connection(("127.0.0.1", port)):
-                third = socket.create_connection(("127.0.0.1", port), timeout=10)
-                with third, contextlib.suppress(ConnectionError):
-                    third.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-                    assert third.recv(100) == b""
-            for _ in range(100):  # until the thread of the one that left is gone
-                with contextlib.suppress(ConnectionError, http.client.HTTPException):
-                    assert ask(crowded).status == 200
-                    break
-                time.sleep(0.05)
-            else:
-                pytest.fail("no room again after a connection was closed")
+        yield found
     finally:
-        crowded.shutdown()
-        crowded.close()
+        found.shutdown()
+        found.close()
+
+
+def test_whoever_is_idle_longest_makes_room(subject, monkeypatch):
+    """Connections that ask nothing cannot keep others out."""
+    monkeypatch.setattr("obverse.explore.server.MOST_CONNECTIONS", 4)
+    with another(subject) as crowded, contextlib.ExitStack() as stack:
+        idle = held(crowded.at.port, 4, stack)
+        time.sleep(0.5)  # until each has its thread
+        assert ask(crowded).status == 200
+        assert idle[0].recv(10) == b""
+        held(crowded.at.port, 10, stack)
+        time.sleep(0.5)
+        assert ask(crowded).status == 200
     assert MOST_CONNECTIONS >= 50 * 6  # fifty browsers
+
+
+def test_where_all_are_at_work_one_more_is_turned_away(subject, monkeypatch):
+    monkeypatch.setattr("obverse.explore.server.MOST_CONNECTIONS", 1)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slowly(subject, fields):
+        begun.set()
+        go_on.wait(20)
+        return {}
+
+    monkeypatch.setitem(ROUTES, "about", slowly)
+    with another(subject) as crowded:
+        first = threading.Thread(target=ask, args=(crowded, "POST", f"/{crowded.at.token}/about", {}))
+        first.start()
+        assert begun.wait(10)
+        with pytest.raises((ConnectionError, http.client.HTTPException)):
+            ask(crowded)
+        go_on.set()
+        first.join()
+        for _ in range(100):  # until its thread is gone
+            with contextlib.suppress(ConnectionError, http.client.HTTPException):
+                assert ask(crowded).status == 200
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail("no room again after the work was done")
+
+
+def test_whoever_asks_byte_by_byte_is_hung_up_on(subject, monkeypatch):
+    monkeypatch.setattr("obverse.explore.server.IDLE", 1)
+    with another(subject) as patient, contextlib.ExitStack() as stack:
+        (slow,) = held(patient.at.port, 1, stack)
+        began = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() - began < 15:
+                slow.sendall(b"G")
+                time.sleep(0.1)
+        assert time.monotonic() - began < 10
+
+
+def test_a_long_head_is_not_kept(subject):
+    """Headers without end: the connection ends, and its memory is not held."""
+    with another(subject) as flooded, contextlib.ExitStack() as stack:
+        before = psutil.Process().memory_info().rss
+        flood = held(flooded.at.port, 20, stack)
+        for one in flood:
+            with contextlib.suppress(ConnectionError):
+                one.sendall(b"GET / HTTP/1.1\r\n")
+                for number in range(98):
+                    one.sendall(b"X-%d: " % number + b"a" * 65_000 + b"\r\n")
+        time.sleep(0.5)
+        # 20 × 98 × 65 kB would be 127 MB
+        assert psutil.Process().memory_info().rss - before < 30 * 2**20
+        assert ask(flooded).status == 200
+
+
+def test_the_others_are_answered_while_a_shadow_takes_long(subject, monkeypatch):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slowly(subject, fields):
+        begun.set()
+        go_on.wait(20)
+        return {}
+
+    monkeypatch.setitem(ROUTES, "shadow", slowly)
+    with another(subject) as busy:
+        first = threading.Thread(target=ask, args=(busy, "POST", f"/{busy.at.token}/shadow", {}))
+        first.start()
+        assert begun.wait(10)
+        assert ask(busy, "POST", f"/{busy.at.token}/about", {}).status == 200
+        go_on.set()
+        first.join()
 
 
 def closed(server):
     """Bound, but never served: only the socket has to go."""
     server.close()
-    return server.address_kept
+    return server.at
 
 
-def test_the_next_start_has_the_same_address(subject):
-    first = closed(serve(subject))
-    assert remembered() == first
-    assert closed(serve(subject)) == first
+def test_the_next_start_has_the_same_port_and_secret_and_another_token(subject):
+    first = serve(subject)
+    address = closed(first)
+    assert remembered().port == address.port
+    second = serve(subject)
+    assert closed(second).port == address.port
+    assert second.secret == first.secret
+    assert second.at.token != address.token
 
 
-def test_where_the_port_is_taken_port_and_token_are_new(subject):
+def test_where_the_port_is_taken_another_is_found(subject):
     first = serve(subject)
     second = closed(serve(subject))
-    assert second.port != first.address_kept.port
-    assert second.token != first.token
+    assert second.port != first.at.port
     closed(first)
 
 
 def test_a_port_that_was_asked_for_and_is_taken_is_told(subject):
     first = serve(subject)
     with pytest.raises(BadInput, match=r"to be free; got .*; leave out --port"):
-        serve(subject, first.address_kept.port)
+        serve(subject, first.at.port)
     address = closed(first)
-    again = closed(serve(subject, address.port))
-    assert again == address
+    assert closed(serve(subject, address.port)).port == address.port
 
 
 def test_fifty_clients_at_once_for_a_moment(server):
     """The long form, a minute with memory watched, is slow: see test_load."""
-    found = run_clients(server.address_kept, clients=50, seconds=3)
+    found = run_clients(server.at, clients=50, seconds=3)
     assert found.errors == []
     assert found.answers >= 50

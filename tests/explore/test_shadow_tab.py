@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -10,7 +12,7 @@ from obverse.data import Dataset
 from obverse.errors import BadInput
 from obverse.explore import Subject
 from obverse.explore.fields import Fields
-from obverse.explore.shadow_tab import SAMPLES, shadow_answer
+from obverse.explore.shadow_tab import PATIENCE, SAMPLES, affordable, shadow_answer
 from obverse.shadow import recovery, smooth
 
 BODY = {"index": 3, "layer": "h2", "keep": 1.0, "smooth": 0, "refine": 0, "match_norm": False, "seed": 0}
@@ -52,9 +54,59 @@ def test_smoothing_twice_is_smoothing_twice(subject):
     assert len({ask(subject, smooth=times)["shadows"][0]["bytes"] for times in range(4)}) == 4
 
 
-def test_a_drawing_that_is_a_test_input_gives_what_the_test_input_gives(subject):
-    drawn = subject.pixels[3].flatten().tolist()
-    assert ask(subject, index=None, pixels=drawn) == ask(subject)
+def test_painting_changes_the_places_painted_and_no_others(subject):
+    painted = {"places": [9, 10], "values": [1.0, 0.25]}
+    x = subject.chosen(Fields(BODY | painted)).flatten()
+    expected = subject.pixels[3].clone().flatten()
+    expected[9], expected[10] = 1.0, 0.25
+    assert torch.equal(x, expected)
+    assert subject.pixels[3].flatten()[9] != 1.0  # the gallery stays as it is
+    same = {"places": list(range(64)), "values": subject.pixels[3].double().flatten().tolist()}
+    assert ask(subject, **same) == ask(subject)
+    assert ask(subject, **painted) != ask(subject)
+
+
+@pytest.mark.parametrize(
+    ("x", "paintable"),
+    [
+        (torch.rand(20, 1, 6, 6), True),
+        (torch.rand(20, 3, 6, 6), True),
+        (torch.rand(20, 1, 6, 6) * 16, False),
+        (torch.rand(20, 1, 6, 6) - 0.5, False),
+        (torch.rand(20, 2, 6, 6), False),
+        (torch.rand(20, 36), False),
+        (torch.rand(8, 3, 256, 256), False),
+    ],
+)
+def test_only_pictures_with_pixels_from_0_to_1_can_be_painted_on(x, paintable):
+    net = nn.Sequential(nn.Flatten(), nn.Linear(x[0].numel(), 4), nn.ReLU(), nn.Linear(4, 2))
+    y = torch.arange(len(x)) % 2
+    subject = Subject.of("net", net, Dataset("d", x, y, x, y, ("a", "b")))
+    assert subject.about()["paintable"] is paintable
+    fields = Fields({"index": 0, "places": [0], "values": [0.5]})
+    if paintable:
+        assert float(subject.chosen(fields).flatten()[0]) == 0.5
+    else:
+        with pytest.raises(BadInput, match="to paint on"):
+            subject.chosen(fields)
+
+
+def test_a_slow_net_gets_fewer_samples_and_then_fewer_steps():
+    assert affordable(0.001, 8, 50) == (8, 50)
+    assert affordable(0.05, 8, 0) == (8, 0)
+    for step in (0.01, 0.1, 0.5, 3.0):
+        for refine in (0, 5, 50):
+            samples, steps = affordable(step, 8, refine)
+            assert 1 <= samples <= 8
+            assert steps <= refine
+            assert samples * (steps + 2) * step <= PATIENCE or (samples, steps) == (1, 0)
+    assert affordable(0.5, 8, 50)[0] == 1
+
+
+def test_what_was_not_refined_for_want_of_time_is_told(subject):
+    slow = replace(subject, step=0.5)
+    found = ask(slow, keep=0.5, refine=50)
+    assert (found["samples"], found["refined"]) == (1, 2)
 
 
 def test_probabilities_are_those_of_the_net(subject):
@@ -73,6 +125,11 @@ def test_a_layer_that_is_silent_has_no_error():
     found = ask(subject, layer="1", keep=0.5)
     assert found["recovery"] == {"value": None, "error": None}
     assert found["hidden"]["active"] == 0
+
+
+def test_a_black_picture_has_no_direction(subject):
+    black = {"places": list(range(64)), "values": [0.0] * 64}
+    assert ask(subject, **black)["cosine"] == {"value": None, "error": None}
 
 
 def test_flat_inputs_and_a_net_that_wants_other_numbers():
@@ -103,8 +160,12 @@ def test_flat_inputs_and_a_net_that_wants_other_numbers():
         {"index": 1000},
         {"index": -1},
         {"seed": -1},
-        {"pixels": [1, 2]},
-        {"pixels": [1e9] * 64},
+        {"places": [1, 2], "values": [1]},
+        {"places": [64], "values": [1]},
+        {"places": [0.5], "values": [1]},
+        {"places": [1], "values": [1.5]},
+        {"places": [1], "values": None},
+        {"places": [1] * 65, "values": [1] * 65},
         {"match_norm": 1},
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 
 def explore(
+    context: typer.Context,
     model: Annotated[
         str | None,
         typer.Argument(
@@ -63,7 +63,8 @@ def explore(
     if port is not None and not 0 <= port < 2**16:
         raise BadInput("--port from 0 to 65535", got=port, do="leave it out to get a free one")
     subject = _subject(model, data, data_root, weights, arg or [], normalize, seed)
-    server = serve(subject, port or None, debug="--debug" in sys.argv)
+    debug = bool(context.parent and context.parent.params.get("debug"))
+    server = serve(subject, port or None, debug=debug)
     _until_stopped(server, browser)
 
 
@@ -83,6 +84,7 @@ def _subject(
             name
             for name, given in (
                 ("data", data),
+                ("data-root", data_root),
                 ("weights", weights),
                 ("arg", words),
                 ("normalize", normalize),
@@ -98,11 +100,11 @@ def _subject(
         with training_progress() as follow:
             path = embedded_run(_display(follow))
         _, net, found = open_run_net(path, None, None)
-        return Subject.of("the embedded digits net", net, found)
+        return Subject.of("the embedded digits net", net, found, seed=seed)
     name, net, found = open_net(model, data, data_root, weights, words, seed)
     scaling = parse_scaling(normalize, found.input_shape)
     check_runs(net, scaling.apply(found.test_x[:2]), name)
-    return Subject.of(name, net, found, apply=scaling.apply, undo=scaling.undo)
+    return Subject.of(name, net, found, apply=scaling.apply, undo=scaling.undo, seed=seed)
 
 
 def _display(follow: Callable[..., dict[str, Any]]) -> Callable[[], dict[str, Any]]:
@@ -123,11 +125,11 @@ def _until_stopped(server: Server, browser: bool) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, stop)
-    door = doorway(server.address_kept)
-    typer.echo(f"obverse explore: {server.address_kept.url}")
+    door = doorway(server.at) if browser else None
+    typer.echo(f"obverse explore: {server.at.url}")
     typer.echo("for this machine only; stop it with Ctrl-C", err=True)
     try:
-        if browser and not webbrowser.open(door.as_uri()):
+        if door is not None and not webbrowser.open(door.as_uri()):
             typer.echo("no browser found: open the address above", err=True)
         server.serve_forever()
     except KeyboardInterrupt:
@@ -135,4 +137,5 @@ def _until_stopped(server: Server, browser: bool) -> None:
     finally:
         signal.signal(signal.SIGTERM, before)
         server.close()
-        shutil.rmtree(door.parent, ignore_errors=True)
+        if door is not None:
+            shutil.rmtree(door.parent, ignore_errors=True)

@@ -51,6 +51,12 @@ def open_net(
                 do="leave them out",
             )
         return open_run_net(path, data, data_root)
+    if ":" not in model:
+        raise BadInput(
+            "the directory of a run, or module:factory",
+            got=f"{printable(model)}, which is no directory",
+            do="check the spelling, or name a factory, e.g. mynets:resnet",
+        )
     if data is None:
         raise BadInput(
             "--data", got="none", do="name a data set of the inputs that the net takes, e.g. mnist"

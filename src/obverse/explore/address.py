@@ -1,10 +1,15 @@
-"""Where the page is found: port and token, kept in a file that only its owner can read. Not for serving.
+"""Where the page is found, and how an open page finds it again. Not for serving.
 
-They are kept so that a page that is still open goes on by itself when the command is started again.
+The token in the address is new at every start. What stays, in a file that only its owner can read, is the
+port and a secret. The page has the secret from the server that made it and never sends it. After a loss it
+asks with a challenge: whoever knows the secret proves it and hands over the new token, masked by it. So a
+stranger who takes the port in between hears at most a token that is good for nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import html
 import json
 import os
@@ -18,6 +23,7 @@ from ..files import cache_folder
 
 HOST = "127.0.0.1"
 LONGEST = 1000  # bytes of the file
+BYTES = 32  # of a token and of a secret, which are written as hexadecimal digits
 
 
 @dataclass(frozen=True)
@@ -30,17 +36,37 @@ class Address:
         return f"http://{HOST}:{self.port}/{self.token}/"
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What stays from one start to the next."""
+
+    port: int
+    secret: str
+
+
 def new_token() -> str:
-    """256 random bits, safe in an address."""
-    return secrets.token_urlsafe(32)
+    """256 random bits."""
+    return secrets.token_hex(BYTES)
+
+
+def handover(secret: str, token: str, nonce: str) -> dict[str, str]:
+    """The answer to a challenge: the token masked by secret, nonce and salt, and a proof of who says so."""
+    salt = new_token()
+    mask = bytes.fromhex(_mac(secret, f"mask {nonce} {salt}"))
+    masked = bytes(a ^ b for a, b in zip(bytes.fromhex(token), mask, strict=True)).hex()
+    return {"salt": salt, "masked": masked, "proof": _mac(secret, f"proof {nonce} {salt} {masked}")}
+
+
+def _mac(secret: str, text: str) -> str:
+    return hmac.new(bytes.fromhex(secret), text.encode(), hashlib.sha256).hexdigest()
 
 
 def keeper() -> Path:
     return cache_folder() / "explore" / "address.json"
 
 
-def remembered(path: Path | None = None) -> Address | None:
-    """The address of the last time; None where there is none, or others could have read or written it."""
+def remembered(path: Path | None = None) -> Kept | None:
+    """What the last start kept; None where there is nothing, or others could have read or written it."""
     path = keeper() if path is None else path
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as file:
@@ -49,23 +75,21 @@ def remembered(path: Path | None = None) -> Address | None:
             if not private or about.st_size > LONGEST:
                 return None
             told = json.loads(file.read(LONGEST))
-        port, token = told["port"], told["token"]
+        port, secret = told["port"], told["secret"]
+        fits = type(port) is int and 1024 <= port < 65536 and len(bytes.fromhex(secret)) == BYTES
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    if type(port) is not int or not 1024 <= port < 65536 or not isinstance(token, str):
-        return None
-    fits = len(token) >= 43 and all(letter.isalnum() or letter in "-_" for letter in token)
-    return Address(port, token) if fits and token.isascii() else None
+    return Kept(port, secret) if fits and len(secret) == 2 * BYTES else None
 
 
-def remember(address: Address, path: Path | None = None) -> None:
+def remember(kept: Kept, path: Path | None = None) -> None:
     """Write it for this user alone; where that fails, an open page will not find a new start."""
     path = keeper() if path is None else path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, made = tempfile.mkstemp(dir=path.parent)  # readable by its owner alone
         with open(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"port": address.port, "token": address.token}, file)
+            json.dump({"port": kept.port, "secret": kept.secret}, file)
         os.replace(made, path)
     except OSError:
         return

@@ -16,9 +16,9 @@ from ..report.audit_page import card
 from .fields import Fields
 from .subject import Subject
 
-BUDGET = 5.0  # seconds for exact singular values of a layer: somebody is waiting
+BUDGET = 2.0  # seconds for exact singular values of a layer: somebody is waiting
 SAMPLES = 32  # as `obverse audit` takes
-LARGEST = 2**25  # entries of a layer
+LARGEST = 2**23  # entries of a layer
 
 
 def audit_answer(subject: Subject, fields: Fields) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Numbers and words out of a request, each within its bounds. Not for what is done with them.
 
-A request is untrusted, also behind the token: whatever is asked for is checked before anything is computed,
-so that no request can take much time or memory.
+A request is untrusted, also behind the token: whatever is asked for is checked before anything is computed.
 """
 
 from __future__ import annotations
@@ -50,12 +49,12 @@ class Fields:
             raise BadInput(f"{name} true or false", got=_told(value), do="correct it")
         return value
 
-    def numbers(self, name: str, count: int, low: float, high: float) -> list[float]:
-        """Exactly so many numbers."""
+    def several(self, name: str, most: int, low: float, high: float) -> list[float]:
+        """A list of numbers, at most so many."""
         value = self._body.get(name)
-        if not isinstance(value, list) or len(value) != count:
+        if not isinstance(value, list) or len(value) > most:
             got = f"{len(value)}" if isinstance(value, list) else _told(value)
-            raise BadInput(f"{count:,} numbers as {name}", got=got, do="send as many")
+            raise BadInput(f"up to {most:,} numbers as {name}", got=got, do="send fewer")
         return [Fields({name: one}).number(name, low, high) for one in value]
 
 

@@ -1,13 +1,13 @@
 """What the page can ask for, by name, and the threads that answer. Not for how it is asked: see server.
 
-All questions about the net run on one thread: torch keeps a pool of threads for each that calls it, and
-memory would grow with the number of clients. The audit, which takes seconds, has a thread of its own.
+Each kind of question has one thread: torch keeps a pool of threads for each that calls it, and memory would
+grow with the number of clients. Shadow and audit, which take long for a large net, hold up nobody else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from .fields import Fields
 from .ladder_tab import MOST_LEAVES, MOST_REGIONS, MOST_STEPS, PRESETS, ladder_answer, preset_answer
 from .shadow_tab import MOST_REFINE, MOST_SMOOTH, SAMPLES, shadow_answer
 from .subject import Subject
+from .worker import Worker
 
 Answer = Callable[[Subject, Fields], dict[str, Any]]
 
@@ -61,25 +62,24 @@ ROUTES: Mapping[str, Answer] = {
     "preset": preset_answer,
     "ladder": ladder_answer,
 }
-SLOW = frozenset({"audit"})
 SMALL = 2**22  # weights: below, a second thread costs a slider more than it gives
 
 
 class Desk:
-    """Takes questions and answers them one after the other."""
+    """Takes questions and has them answered, those of a kind one after the other."""
 
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
+    def __init__(self, subject: Subject, secret: str) -> None:
+        self._subject, self._secret = subject, secret
         small = sum(one.rows * one.columns for one in subject.weights) <= SMALL
-        threads = 1 if small else torch.get_num_threads()
-        self._quick = ThreadPoolExecutor(1, "explore", torch.set_num_threads, (threads,))
-        self._slow = ThreadPoolExecutor(1, "explore-audit")
+        threads = partial(torch.set_num_threads, 1 if small else torch.get_num_threads())
+        self._workers = {name: Worker(f"explore-{name}", threads) for name in ("shadow", "audit", "others")}
 
     def ask(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer, or whatever error it ended with."""
-        pool = self._slow if name in SLOW else self._quick
-        return pool.submit(ROUTES[name], self._subject, Fields(body)).result()
+        worker = self._workers.get(name, self._workers["others"])
+        answer: dict[str, Any] = worker.submit(ROUTES[name], self._subject, Fields(body)).result()
+        return answer | {"secret": self._secret} if name == "about" else answer
 
     def close(self) -> None:
-        for pool in (self._quick, self._slow):
-            pool.shutdown(wait=False, cancel_futures=True)
+        for worker in self._workers.values():
+            worker.close()

@@ -2,35 +2,37 @@
 
 Every address begins with the token, which is compared in constant time. Host must be this server's own name,
 so that a name somebody else points here (DNS rebinding) is refused; Origin, where a browser sends one, must
-be this page's. Only `alive` needs no token: it answers a challenge with it, so that a page that has lost its
-server finds out whether the one that answers now is the same, without telling the token to a stranger.
+be this page's. Only `alive` needs no token: it answers the challenge of a page that has lost its server (see
+address). Nobody without the token can make the server work, hold much memory or keep others out.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import socket
+from socket import SHUT_RDWR, socket
 from typing import Any
 
 from ..errors import BadInput, ObverseError
 from ..files import parse_json
-from .address import HOST, Address, new_token, remember, remembered
+from .address import HOST, Address, Kept, handover, new_token, remember, remembered
 from .assets import render
 from .routes import ROUTES, Desk
 from .subject import Subject
 
 MOST_BYTES = 2**20  # of a question: a drawing of 224 × 224 × 3 has about that
-MOST_CONNECTIONS = 512  # a browser opens up to six
-IDLE = 60  # seconds after which a silent connection is closed
+MOST_HEAD = 2**14  # of its headers
+MOST_CONNECTIONS = 320  # fifty browsers open up to six each; one more takes the place of the longest idle
+IDLE = 60  # seconds that a connection may take from one question to the head of the next
 NONCE = 64  # letters of a challenge
 HEADERS = {
     "Cache-Control": "no-store",
@@ -57,28 +59,44 @@ class Refused(Exception):
         self.status = status
 
 
+class Bounded:
+    """What a connection reads from, with a limit on the lines of one head."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.left = MOST_HEAD
+
+    def readline(self, size: int = -1) -> bytes:
+        line: bytes = self._file.readline(self.left + 1 if size < 0 else min(size, self.left + 1))
+        self.left -= len(line)
+        if self.left < 0:
+            raise ConnectionAbortedError("a head that is too long")
+        return line
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 class Server(ThreadingHTTPServer):
     """One subject at one address. Start it with `serve_forever`; `close` ends it."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, subject: Subject, port: int, token: str, debug: bool = False) -> None:
+    def __init__(self, subject: Subject, port: int, secret: str, debug: bool = False) -> None:
         super().__init__((HOST, port), Handler)
-        self.desk = Desk(subject)
+        self.secret = secret
+        self.at = Address(self.server_address[1], new_token())
+        self.desk = Desk(subject, secret)
         self.debug = debug
-        self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        self.address_kept = Address(self.server_address[1], token)
-
-    @property
-    def token(self) -> str:
-        return self.address_kept.token
+        self._lock = threading.Lock()
+        self._connections = 0
+        self._idle: dict[socket, float] = {}  # since when, the longest first
 
     @cached_property
     def names(self) -> frozenset[str]:
         """What a Host header may say."""
-        port = self.address_kept.port
-        return frozenset({f"{HOST}:{port}", f"localhost:{port}"})
+        return frozenset({f"{HOST}:{self.at.port}", f"localhost:{self.at.port}"})
 
     @cached_property
     def pages(self) -> Mapping[str, tuple[bytes, str]]:
@@ -86,16 +104,47 @@ class Server(ThreadingHTTPServer):
         return {name: (text.encode(), TYPES[name.rpartition(".")[2]]) for name, text in render().items()}
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._room.acquire(blocking=False):
+        with self._lock:
+            self._connections += 1
+            crowded = self._connections > MOST_CONNECTIONS
+            longest = next(iter(self._idle), None) if crowded else None
+        if crowded and longest is None:  # all of them are at work
+            self._left()
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        if longest is not None:
+            _hang_up(longest)
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no more threads
+            self._left()
+            self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            self.busy(request)
+            self._left()
+
+    def _left(self) -> None:
+        with self._lock:
+            self._connections -= 1
+
+    def idle(self, connection: socket) -> None:
+        with self._lock:
+            self._idle[connection] = time.monotonic()
+
+    def busy(self, connection: socket) -> None:
+        with self._lock:
+            self._idle.pop(connection, None)
+
+    def service_actions(self) -> None:
+        """Twice a second: hangs up on whoever takes too long to ask, be it byte by byte."""
+        with self._lock:
+            late = [one for one, since in self._idle.items() if time.monotonic() - since > IDLE]
+        for connection in late:
+            _hang_up(connection)
 
     def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:
         """A client that went away is no news."""
@@ -107,6 +156,12 @@ class Server(ThreadingHTTPServer):
         self.desk.close()
 
 
+def _hang_up(connection: socket) -> None:
+    """Its thread, which waits for it, ends."""
+    with suppress(OSError):
+        connection.shutdown(SHUT_RDWR)
+
+
 class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
@@ -116,6 +171,15 @@ class Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "obverse", ""
     disable_nagle_algorithm = True
 
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = Bounded(self.rfile)  # type: ignore[assignment]
+
+    def handle_one_request(self) -> None:
+        self.rfile.left = MOST_HEAD  # type: ignore[attr-defined]
+        self.server.idle(self.connection)
+        super().handle_one_request()
+
     def do_GET(self) -> None:
         self._answered(self._get)
 
@@ -123,6 +187,7 @@ class Handler(BaseHTTPRequestHandler):
         self._answered(self._post)
 
     def _answered(self, method: Any) -> None:
+        self.server.busy(self.connection)
         try:
             content, kind = method()
             status = HTTPStatus.OK
@@ -144,7 +209,7 @@ class Handler(BaseHTTPRequestHandler):
         self._check_names()
         parts = self.path.split("/")
         if len(parts) == 3 and parts[1] == "alive":
-            return _json({"proof": self._proof(parts[2])})
+            return _json(handover(self.server.secret, self.server.at.token, _nonce(parts[2])))
         name = self._inside(parts)
         found = self.server.pages.get(name or "index.html")
         if found is None:
@@ -191,20 +256,13 @@ class Handler(BaseHTTPRequestHandler):
     def _inside(self, parts: list[str]) -> str:
         """What is asked for behind the token."""
         given = parts[1] if len(parts) == 3 else ""
-        if not hmac.compare_digest(given.encode(), self.server.token.encode()):
+        if not hmac.compare_digest(given.encode(), self.server.at.token.encode()):
             raise Refused(
                 HTTPStatus.FORBIDDEN,
                 "expected the token of this server in the address; got another or none; "
                 "use the whole address that obverse explore printed",
             )
         return parts[2]
-
-    def _proof(self, nonce: str) -> str:
-        if not 0 < len(nonce) <= NONCE or not (nonce.isascii() and nonce.isalnum()):
-            raise Refused(
-                HTTPStatus.BAD_REQUEST, f"expected up to {NONCE} letters or digits; got others; send these"
-            )
-        return hmac.new(self.server.token.encode(), nonce.encode(), hashlib.sha256).hexdigest()
 
     def _content(self) -> bytes:
         lengths = self.headers.get_all("Content-Length", [])
@@ -223,6 +281,13 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing: a line a slider movement helps nobody."""
 
 
+def _nonce(text: str) -> str:
+    if not 0 < len(text) <= NONCE or not (text.isascii() and text.isalnum()):
+        told = f"expected up to {NONCE} letters or digits; got others; send these"
+        raise Refused(HTTPStatus.BAD_REQUEST, told)
+    return text
+
+
 def _question(content: bytes) -> dict[str, Any]:
     try:
         body = parse_json(content.decode("utf-8"))
@@ -238,30 +303,24 @@ def _json(value: Mapping[str, Any]) -> tuple[bytes, str]:
 
 
 def serve(subject: Subject, port: int | None = None, *, debug: bool = False) -> Server:
-    """A server that listens: at the address of the last time if that port is free, else at another.
+    """A server that listens: at the port of the last time if that is free, else at another.
 
     A `port` that was asked for and is taken is an error.
     """
     last = remembered()
+    secret = new_token() if last is None else last.secret
     if port is not None:
-        token = last.token if last is not None and last.port == port else new_token()
         try:
-            server = Server(subject, port, token, debug)
+            server = Server(subject, port, secret, debug)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise BadInput(
                 f"port {port} to be free", got=reason, do="leave out --port to get a free one"
             ) from None
     else:
-        server = _at_a_free_port(subject, last, debug)
-    remember(server.address_kept)
-    return server
-
-
-def _at_a_free_port(subject: Subject, last: Address | None, debug: bool) -> Server:
-    if last is not None:
         try:
-            return Server(subject, last.port, last.token, debug)
-        except OSError:  # somebody has it, and may have heard the old token from a page that is still open
-            pass
-    return Server(subject, 0, new_token(), debug)
+            server = Server(subject, 0 if last is None else last.port, secret, debug)
+        except OSError:
+            server = Server(subject, 0, secret, debug)
+    remember(Kept(server.at.port, secret))
+    return server

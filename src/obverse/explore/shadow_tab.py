@@ -12,6 +12,7 @@ from .pictures import picture
 from .subject import Subject
 
 SAMPLES = 8  # shadows of one input, where sampling makes them differ
+PATIENCE = 2.0  # seconds for all of it: a net that is too slow for that gets fewer samples, then fewer steps
 MOST_SMOOTH = 3
 MOST_REFINE = 50
 MOST_UNITS = 400  # of the hidden layer that are drawn, evenly chosen if there are more
@@ -27,7 +28,8 @@ def shadow_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
     refine = fields.whole("refine", 0, MOST_REFINE)
     match_norm = fields.flag("match_norm")
     generator = torch.Generator().manual_seed(fields.whole("seed", 0, 2**31 - 1))
-    shadow, count = subject.shadow, SAMPLES if keep < 1 else 1
+    shadow = subject.shadow
+    count, steps = affordable(subject.step, SAMPLES if keep < 1 else 1, refine)
 
     x = subject.apply(pixels)
     h = shadow.infer(x, layer)
@@ -40,7 +42,7 @@ def shadow_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
         generator,
         smooth=smooth if x.dim() == 4 else 0,
         match_norm=match_norm,
-        refine=refine,
+        refine=steps,
     )
     back = shadow.infer(twins, layer)
     before, after = _probabilities(subject.net(x)), _probabilities(subject.net(twins))
@@ -50,12 +52,20 @@ def shadow_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
         "shadows": [picture(one) for one in subject.undo(twins)],
         "hidden": _hidden(h[0], back[0]),
         "recovery": _mean(_errors(back, h)),
-        "cosine": _mean(torch.nn.functional.cosine_similarity(twins.flatten(1), x.flatten(1))),
+        "cosine": _mean(_cosines(twins, x)),
         "probabilities": {"input": _short(before[0]), "shadow": _short(after.mean(0))},
         "label": given,
         "same_label": float((after.argmax(1) == given).double().mean()),
         "samples": count,
+        "refined": steps,
     }
+
+
+def affordable(step: float, samples: int, refine: int) -> tuple[int, int]:
+    """(samples, steps of refinement) within PATIENCE, at `step` seconds a pass; one sample at least."""
+    passes = max(1.0, PATIENCE / max(step, 1e-9))
+    count = max(1, min(samples, int(passes / (refine + 2))))  # and two passes for the shadow itself
+    return count, max(0, min(refine, int(passes / count) - 2))
 
 
 def _probabilities(output: Tensor) -> Tensor:
@@ -67,6 +77,14 @@ def _errors(back: Tensor, h: Tensor) -> Tensor | None:
     """‖ĥ − h‖² / ‖h‖² of each shadow; none where the layer is silent."""
     size = h.double().square().sum()
     return None if float(size) == 0 else (back - h).double().flatten(1).square().sum(1) / size
+
+
+def _cosines(twins: Tensor, x: Tensor) -> Tensor | None:
+    """Of each shadow with x; none where one of them is all zero, which has no direction."""
+    rows, one = twins.double().flatten(1), x.double().flatten(1)
+    if not bool(rows.any(1).all() and one.any()):
+        return None
+    return torch.nn.functional.cosine_similarity(rows, one)
 
 
 def _mean(values: Tensor | None) -> dict[str, float | None]:

@@ -1,6 +1,5 @@
 // Questions to the server, and what happens when it is gone. Every address is relative: it begins with the token.
-const base = location.pathname;
-const token = base.split("/")[1];
+let base = location.pathname, secret = null;
 const watchers = new Set();
 let lost = false;
 
@@ -20,8 +19,13 @@ export async function ask(name, body = {}) {
       await recovered();
       continue;
     }
+    if (response.status === 403 && secret) { // another start at the same port: it has another token
+      await recovered();
+      continue;
+    }
     if (!response.ok) throw new Problem((await response.text()).trim());
     const answer = await response.json();
+    if (name === "about") secret = answer.secret;
     if (answer.error) throw new Problem(answer.error);
     return answer;
   }
@@ -37,7 +41,11 @@ async function wait() {
   set(true);
   for (;;) {
     await new Promise((done) => setTimeout(done, 700));
-    if (await same()) break;
+    const token = await found();
+    if (!token) continue;
+    base = `/${token}/`;
+    history.replaceState(null, "", base + location.hash);
+    break;
   }
   set(false);
 }
@@ -48,26 +56,35 @@ function set(value) {
   for (const watcher of watchers) watcher(lost);
 }
 
-/** Whether our server answers: it proves that it knows the token, which is not sent to whoever has the port now. */
-async function same() {
-  const nonce = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+/** The token of our server if it answers: it proves that it knows the secret, which is never sent. */
+async function found() {
+  const nonce = hex(crypto.getRandomValues(new Uint8Array(16)));
   try {
     const response = await fetch(`/alive/${nonce}`);
-    if (!response.ok) return false;
-    const { proof } = await response.json();
-    const bytes = new TextEncoder();
-    const key = await crypto.subtle.importKey("raw", bytes.encode(token), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
-    const signed = new Uint8Array(await crypto.subtle.sign("HMAC", key, bytes.encode(nonce)));
-    return proof === [...signed].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    if (!response.ok) return null;
+    const { salt, masked, proof } = await response.json();
+    if (proof !== hex(await mac(`proof ${nonce} ${salt} ${masked}`))) return null;
+    const mask = await mac(`mask ${nonce} ${salt}`);
+    return hex(bytes(masked).map((byte, at) => byte ^ mask[at]));
   } catch {
-    return false;
+    return null;
   }
 }
+
+async function mac(text) {
+  const key = await crypto.subtle.importKey("raw", bytes(secret), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  return new Uint8Array(await crypto.subtle.sign("HMAC", key, new TextEncoder().encode(text)));
+}
+
+const hex = (values) => Array.from(values, (byte) => byte.toString(16).padStart(2, "0")).join("");
+const bytes = (text) => Uint8Array.from(text.match(/../g), (pair) => parseInt(pair, 16));
 
 /** Asks now and then while nothing else is asked, so that a lost server is noticed. */
 export function keepWatch(every = 3000) {
   setInterval(async () => {
-    if (!lost && !document.hidden && !(await same())) recovered();
+    if (lost || document.hidden) return;
+    const token = await found();
+    if (!token || base !== `/${token}/`) recovered();
   }, every);
 }
 

@@ -21,6 +21,7 @@ function show(name, focus = false) {
     tab.tabIndex = own ? 0 : -1;
     document.getElementById(`panel-${one}`).hidden = !own;
     if (own && focus) tab.focus();
+    if (own) tab.scrollIntoView({ inline: "nearest", block: "nearest" });
   }
   shown = name;
   const panel = document.getElementById(`panel-${name}`);
@@ -43,7 +44,11 @@ document.getElementById("tabs").addEventListener("keydown", (event) => {
   event.preventDefault();
   show(names[next], true);
 });
-addEventListener("hashchange", () => show(fromAddress()));
+addEventListener("hashchange", () => { if (names.includes(location.hash.slice(1))) show(fromAddress()); });
+document.querySelector(".skip").addEventListener("click", (event) => { // without a new address, which names the tab
+  event.preventDefault();
+  document.getElementById("main").focus();
+});
 
 const banner = document.getElementById("lost");
 onConnection((lost) => {
@@ -58,14 +63,15 @@ onConnection((lost) => {
 /** A server that came back may have another net: then everything on the page is about the old one. */
 async function reloadIfChanged() {
   const now = await ask("about");
-  if (about && JSON.stringify(now.net) !== JSON.stringify(about.net)) location.reload();
+  const of = (one) => JSON.stringify([one.version, one.net]);
+  if (about && of(now) !== of(about)) location.reload();
 }
 
 try {
   about = await ask("about");
   const shape = about.net.shape.join("×");
   document.getElementById("subject").textContent =
-    `${about.net.name}: ${about.net.layers.length} layers, inputs ${shape}, ${about.net.data}`;
+    `${about.net.name}: ${about.net.layers.length} layer${about.net.layers.length === 1 ? "" : "s"}, inputs ${shape}, ${about.net.data}`;
   show(fromAddress());
   keepWatch();
 } catch (error) {

@@ -27,7 +27,10 @@ export function auditTab(panel, about) {
 
   const measure = newest(async () => {
     const wanted = keep.value;
-    if (done.keep !== wanted) done = { keep: wanted, layers: [] };
+    if (done.keep !== wanted) {
+      done = { keep: wanted, layers: [] };
+      for (const card of cards) card.classList.add("stale");
+    }
     for (const [at, layer] of layers.entries()) {
       if (!open || keep.value !== wanted) return again();
       if (done.layers[at]) continue;
@@ -55,6 +58,7 @@ export function auditTab(panel, about) {
 }
 
 function render(card, found) {
+  card.classList.remove("stale");
   card.replaceChildren(
     el("div", { class: "top" }, el("h3", {}, found.name), el("span", { class: `pill ${found.tone}` }, found.verdict), el("span", { class: "note" }, `${found.shape}, ${found.kind}`)),
     ...(found.sentence === found.verdict ? [] : [el("p", {}, found.sentence)]),

@@ -55,7 +55,7 @@ export function birthdayTab(panel, about) {
 
   function render() {
     const { told, truth } = run;
-    tiles.show("chance", percent(told.chance), truth.collision === null ? `of ${run.done}` : `of ${run.done}; truth ${percent(truth.collision)}`);
+    tiles.show("chance", percent(told.chance), truth.collision === null ? `of ${run.done}; the truth takes too long to compute` : `of ${run.done}; truth ${percent(truth.collision)}`);
     tiles.show("bound", told.bound === null ? "no bound" : short(told.bound), told.bound === null ? "no collision seen yet" : told.bound >= truth.effective ? "holds" : "fails: 1 in 20 may");
     tiles.show("effective", short(truth.effective), `N = ${truth.support.toLocaleString("en")}`);
     tiles.show("counted", told.counted ? short(told.counted[0]) : "–", told.counted ? `${short(told.counted[1])} to ${short(told.counted[2])}` : "");
@@ -65,7 +65,7 @@ export function birthdayTab(panel, about) {
     state.textContent = run.latest ? (run.latest.pairs
       ? `Batch ${run.done}: ${run.latest.pairs} colliding pair${run.latest.pairs > 1 ? "s" : ""}, at most ${most} equal pictures.`
       : `Batch ${run.done}: ${size.value} different pictures.`) : "";
-    say(`${run.done} batches, ${percent(told.chance)} with a collision; at most ${short(told.bound)} pictures, in truth ${short(truth.effective)}.`);
+    say(`${run.done} batches, ${percent(told.chance)} with a collision; ${told.bound === null ? "no bound yet" : `at most ${short(told.bound)} pictures`}, in truth ${short(truth.effective)}.`);
   }
 
   return { show() { open = true; work(); }, hide() { open = false; } };

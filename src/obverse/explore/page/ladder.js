@@ -11,6 +11,7 @@ export function ladderTab(panel, about) {
   const preset = choice({ id: "preset", label: "Begin with", options: [["tree", "a tree of pairs"], ["threes", "a tree of threes"], ["windows", "overlapping windows"]], value: "tree", change: () => load() });
   const leaves = slider({ id: "leaves", label: "Leaves", min: 2, max: limits.most_leaves, value: 4, change: () => load() });
   const summary = choice({ id: "summary", label: "Teacher: a region tells of its children", options: limits.summaries.map((name) => [name, { full: "everything (full)", and: "whether all are 1 (and)", or: "whether any is 1 (or)", xor: "their parity (xor)", majority: "their majority" }[name]]), value: "full", change: () => update() });
+  const values = slider({ id: "values", label: "Values of an input", min: 2, max: 3, value: 2, change: () => update() });
   const nodes = slider({ id: "nodes", label: "Student: nodes of a region", min: 1, max: 6, value: 3, change: () => update() });
   const steps = slider({ id: "steps", label: "Steps of gradient descent", min: 0, max: limits.most_steps, value: 20, change: () => update() });
   const rate = slider({ id: "rate", label: "Learning rate", min: -2, max: 0, step: 0.05, value: -1.3, show: (at) => short(10 ** at, 2), change: () => update() });
@@ -27,7 +28,7 @@ export function ladderTab(panel, about) {
   panel.append(
     el("p", {}, "Average backpropagation in a locally connected net over all inputs that show the same event, and small matrices are left. Build a region graph, choose what the teacher tells, and see when gradients from events alone are those of backpropagation on every input."),
     el("div", { class: "bench" },
-      el("div", { class: "controls" }, preset.element, leaves.element, summary.element, nodes.element, linear.element, message.element, rate.element, steps.element,
+      el("div", { class: "controls" }, preset.element, leaves.element, values.element, summary.element, nodes.element, linear.element, message.element, rate.element, steps.element,
         el("div", { class: "row" }, play, el("button", { type: "button", id: "reweigh", onclick: () => { state.seed += 1; update(); } }, "Other weights"))),
       el("div", {},
         el("div", { class: "two" },
@@ -36,13 +37,24 @@ export function ladderTab(panel, about) {
           el("figure", {}, el("h3", {}, "Losses while it learns"), losses)),
         trouble, verdict, tiles.element, matrices, table)));
 
-  async function load() {
+  const load = newest(async () => {
     stop();
     try {
       const found = await ask("preset", { kind: preset.value, leaves: leaves.value });
       Object.assign(state, { leaves: found.leaves, regions: found.regions, chosen: new Set(), edge: null, number: found.regions.length });
       update();
-    } catch (error) { problem(trouble, error); }
+    } catch (error) { failed(error); }
+  });
+
+  /** Nothing of an older graph stays beside what is wrong with this one. */
+  function failed(error) {
+    problem(trouble, error);
+    answer = null;
+    stop();
+    verdict.textContent = "";
+    for (const place of [matrices, table, losses]) place.replaceChildren();
+    for (const id of ["worst", "inputs", "loss", "loss-events"]) tiles.show(id, "–");
+    drawGraph();
   }
 
   function joinChosen() {
@@ -78,11 +90,11 @@ export function ladderTab(panel, about) {
     drawGraph();
     try {
       answer = await ask("ladder", {
-        leaves: state.leaves, regions: state.regions, summary: summary.value, values: 2, nodes: nodes.value, seed: state.seed,
+        leaves: state.leaves, regions: state.regions, summary: summary.value, values: values.value, nodes: nodes.value, seed: state.seed,
         steps: steps.value, rate: 10 ** rate.value, linear: linear.value, message: message.value,
       });
       problem(trouble, null);
-    } catch (error) { problem(trouble, error); answer = null; stop(); verdict.textContent = ""; drawGraph(); return; }
+    } catch (error) { failed(error); return; }
     render();
   });
 
@@ -112,7 +124,7 @@ export function ladderTab(panel, about) {
     table.replaceChildren(el("table", { class: "edges" },
       el("thead", {}, el("tr", {}, ["edge", "gap of ΔW", "focus", "broadness", "fourth"].map((words) => el("th", { scope: "col" }, words)))),
       el("tbody", {}, answer.edges.map((edge) => el("tr", { "aria-current": key(edge) === state.edge },
-        el("th", { scope: "row" }, el("button", { type: "button", onclick: () => { state.edge = key(edge); render(); } }, `${edge.parent} ← ${edge.child}`)),
+        el("th", { scope: "row" }, el("button", { type: "button", "data-edge": key(edge), onclick: () => { state.edge = key(edge); render(); table.querySelector(`[data-edge="${key(edge)}"]`).focus(); } }, `${edge.parent} ← ${edge.child}`)),
         el("td", {}, short(edge.gap, 2)), el("td", {}, short(edge.focus, 2)), el("td", {}, short(edge.broadness, 2)), el("td", {}, short(edge.fourth, 2)))))));
   }
 
@@ -138,14 +150,14 @@ export function ladderTab(panel, about) {
     const level = {};
     for (const name of names) level[name] = children[name] ? 1 + Math.max(...children[name].map((child) => level[child] ?? 0)) : 0;
     const top = Math.max(...Object.values(level)), rows = Array.from({ length: top + 1 }, (_, at) => names.filter((name) => level[name] === at));
-    const height = 60 + 64 * top, place = {};
-    rows.forEach((row, at) => row.forEach((name, index) => { place[name] = [480 * (index + 0.5) / row.length, height - 30 - 64 * at]; }));
+    const width = Math.max(480, 50 * Math.max(...rows.map((row) => row.length))), height = 60 + 64 * top, place = {};
+    rows.forEach((row, at) => row.forEach((name, index) => { place[name] = [width * (index + 0.5) / row.length, height - 30 - 64 * at]; }));
     // a region stands over its children
     for (const row of rows.slice(1)) for (const name of row) {
       const xs = children[name].map((child) => place[child]?.[0] ?? 0);
       if (new Set(row.map((one) => mean(children[one].map((child) => place[child]?.[0] ?? 0)).toFixed(0))).size === row.length) place[name][0] = mean(xs);
     }
-    graph.setAttribute("viewBox", `0 0 480 ${height}`);
+    graph.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const focused = document.activeElement?.dataset?.region;
     graph.replaceChildren(
       ...state.regions.flatMap(({ name, children: below }) => below.filter((child) => place[child]).map((child) => svg("line", {
@@ -160,6 +172,7 @@ export function ladderTab(panel, about) {
       }));
     if (focused) graph.querySelector(`[data-region="${focused}"]`)?.focus();
     join.disabled = names.length >= limits.most_regions;
+    join.title = join.disabled ? `At most ${limits.most_regions} regions, leaves included.` : "";
     remove.disabled = !state.regions.length;
   }
 

@@ -5,7 +5,7 @@ import { colour, draw, el, numbers, onScheme, percent, problem, rgb, say, short,
 export function shadowTab(panel, about) {
   const { net, shadow: limits } = about;
   const image = net.shape.length === 3;
-  const state = { index: 0, painted: null, seed: 0 };
+  const state = { index: 0, painted: new Map(), seed: 0 };
   let answer = null;
 
   const layer = slider({
@@ -26,7 +26,7 @@ export function shadowTab(panel, about) {
       const canvas = el("canvas", { "aria-hidden": "true" });
       draw(canvas, one.picture);
       return el("button", {
-        type: "button", "aria-pressed": index === 0, "aria-label": `Test input ${index + 1}, label ${net.classes[one.label]}`,
+        type: "button", class: image ? "" : "flat", "aria-pressed": index === 0, "aria-label": `Test input ${index + 1}, label ${net.classes[one.label]}`,
         title: net.classes[one.label], onclick: () => pick(index),
       }, canvas);
     }));
@@ -58,7 +58,7 @@ export function shadowTab(panel, about) {
 
   function pick(index) {
     state.index = index;
-    state.painted = null;
+    state.painted = new Map();
     [...gallery.children].forEach((button, at) => button.setAttribute("aria-pressed", at === index));
     drawing.load(net.gallery[index].picture);
     update();
@@ -66,27 +66,32 @@ export function shadowTab(panel, about) {
 
   const update = newest(async () => {
     const began = performance.now();
-    const input = state.painted ? { pixels: state.painted } : { index: state.index };
-    if (state.painted) [...gallery.children].forEach((button) => button.setAttribute("aria-pressed", false));
+    const painted = [...state.painted];
+    const input = painted.length ? { places: painted.map(([place]) => place), values: painted.map(([, value]) => value) } : {};
+    const slow = setTimeout(() => tiles.show("time", "working…"), 300);
     try {
       answer = await ask("shadow", {
-        ...input, layer: net.layers[layer.value].name, keep: keep.value, smooth: smooth.value, refine: refine.value,
+        index: state.index, ...input, layer: net.layers[layer.value].name, keep: keep.value, smooth: smooth.value, refine: refine.value,
         match_norm: match.value, seed: state.seed,
       });
       problem(trouble, null);
     } catch (error) {
       problem(trouble, error);
+      for (const id of ["recovery", "cosine", "same", "time"]) tiles.show(id, "–");
       return;
+    } finally {
+      clearTimeout(slow);
     }
     render();
-    tiles.show("time", `${Math.round(performance.now() - began)} ms`);
+    const asked = refine.value, fewer = answer.refined < asked ? `${answer.refined} of ${asked} steps: this net takes too long for more` : "";
+    tiles.show("time", `${Math.round(performance.now() - began)} ms`, fewer);
   });
 
   function render() {
     const { recovery, cosine, hidden } = answer;
     const spread = (number) => (number.error === null ? "" : `± ${short(number.error, 2)}`);
     tiles.show("recovery", recovery.value === null ? "–" : short(recovery.value), recovery.value === null ? "h is all zero" : spread(recovery));
-    tiles.show("cosine", short(cosine.value), spread(cosine));
+    tiles.show("cosine", short(cosine.value), cosine.value === null ? "one of them is all black" : spread(cosine));
     tiles.show("same", percent(answer.same_label), `of ${answer.samples}`);
     pictures();
     strips(hidden);
@@ -109,7 +114,8 @@ export function shadowTab(panel, about) {
 
   function strips(hidden) {
     const peak = Math.max(1e-12, ...hidden.before.map(Math.abs), ...hidden.after.map(Math.abs));
-    for (const [canvas, values] of [[before, hidden.before], [after, hidden.after]]) bars(canvas, values, peak);
+    const negative = Math.min(...hidden.before, ...hidden.after) < 0;
+    for (const [canvas, values] of [[before, hidden.before], [after, hidden.after]]) bars(canvas, values, peak, negative);
     units.textContent = `${hidden.active} of ${hidden.units} units are active` +
       (hidden.shown < hidden.units ? `; ${hidden.shown} are shown` : "") + ". Above for x, below for its first shadow.";
   }
@@ -122,7 +128,7 @@ export function shadowTab(panel, about) {
 /** The input as a picture to paint on, with a pointer or with arrow keys and the space bar. */
 function painter(net, state, change) {
   const canvas = el("canvas", { class: "drawing", id: "drawing" });
-  if (net.shape.length !== 3) return { element: el("p", { class: "note" }, "These inputs are no pictures: pick one."), load() {} };
+  if (!net.paintable) return { element: el("p", { class: "note" }, "These inputs are no pictures with pixels from 0 to 1, or too large to paint on: pick one."), load() {} };
   const [channels, height, width] = net.shape;
   canvas.style.aspectRatio = `${width} / ${height}`;
   canvas.tabIndex = 0;
@@ -157,14 +163,20 @@ function painter(net, state, change) {
       if (!strength) continue;
       for (let channel = 0; channel < channels; channel++) {
         const place = (channel * height + y) * width + x;
-        pixels[place] = value ? Math.max(pixels[place], strength) : Math.min(pixels[place], 1 - strength);
+        put(place, value ? Math.max(pixels[place], strength) : Math.min(pixels[place], 1 - strength));
       }
     }
     finish();
   }
 
+  /** Only what is painted is sent: all else stays exactly what it was, which eight bits of a picture are not. */
+  function put(place, value) {
+    if (pixels[place] === value) return;
+    pixels[place] = value;
+    state.painted.set(place, Math.round(value * 1000) / 1000);
+  }
+
   function finish() {
-    state.painted = Array.from(pixels, (value) => Math.round(value * 1000) / 1000);
     render();
     change();
   }
@@ -190,7 +202,7 @@ function painter(net, state, change) {
   });
   canvas.addEventListener("blur", () => { showCursor = false; render(); });
 
-  const clear = el("button", { type: "button", id: "clear", onclick: () => { pixels.fill(0); finish(); } }, "Clear");
+  const clear = el("button", { type: "button", id: "clear", onclick: () => { pixels.fill(0); pixels.forEach((_, place) => state.painted.set(place, 0)); finish(); } }, "Clear");
   return {
     element: el("div", {}, canvas, el("div", { class: "row" }, clear, erase.element)),
     load(picture) {
@@ -205,14 +217,14 @@ function painter(net, state, change) {
 }
 
 /** A row of thin bars, one a unit. */
-function bars(canvas, values, peak) {
+function bars(canvas, values, peak, negative) {
   const height = 44, width = Math.max(values.length, 200);
   canvas.width = width;
   canvas.height = height;
   const context = canvas.getContext("2d");
   context.fillStyle = colour("--tint");
   context.fillRect(0, 0, width, height);
-  const least = Math.min(0, ...values), floor = least < 0 ? height / 2 : height, room = least < 0 ? height / 2 : height;
+  const floor = negative ? height / 2 : height, room = floor;
   values.forEach((value, at) => {
     const left = Math.floor(at * width / values.length), right = Math.max(left + 1, Math.floor((at + 1) * width / values.length));
     const tall = Math.abs(value) / peak * room;
@@ -240,6 +252,6 @@ function table(answer, classes) {
   return el("table", { class: "chances" },
     el("thead", {}, el("tr", {}, el("td", {}), el("td", { class: "bars" }, el("span", { class: "swatch" }), " x  ", el("span", { class: "swatch second" }), " x̃"), el("td", {}, "x"), el("td", {}, "x̃"))),
     el("tbody", {}, order.slice(0, 10).map((at) => el("tr", {},
-      el("th", { scope: "row" }, classes[at] ?? String(at)), el("td", { class: "bars" }, bar(input[at]), bar(shadow[at])),
+      el("th", { scope: "row", title: classes[at] }, classes[at] ?? String(at)), el("td", { class: "bars" }, bar(input[at]), bar(shadow[at])),
       el("td", {}, percent(input[at])), el("td", {}, percent(shadow[at]))))));
 }

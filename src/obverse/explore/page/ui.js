@@ -13,6 +13,7 @@ export function svg(tag, attributes = {}, ...children) {
 function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name.startsWith("aria-") && typeof value === "boolean") element.setAttribute(name, String(value));
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
   }
@@ -67,14 +68,16 @@ export function short(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1000 && size < 1e7) return Number(value.toPrecision(digits)).toLocaleString("en");
+  const rounded = Number(value.toPrecision(digits));
+  if (Math.abs(rounded) >= 1000 && size < 1e7) return rounded.toLocaleString("en").replace("-", "−");
   if (size >= 1e7 || size < 0.001) {
     return value.toExponential(digits - 1).replace("e+", "e").replace("-", "−").replace("e-", "e−");
   }
-  return Number(value.toPrecision(digits)).toString().replace("-", "−");
+  return rounded.toString().replace("-", "−");
 }
 
-export const percent = (value) => `${(100 * value).toFixed(value < 0.0995 ? 1 : 0)}\u00a0%`;
+/** Whole from 10 to 90, with a digit more near either end, where a whole number would say all or none. */
+export const percent = (value) => `${(100 * value).toFixed(value === 0 || value === 1 || (value >= 0.0995 && value <= 0.9005) ? 0 : 1)}\u00a0%`;
 
 /** Draws a picture of the server ({width, height, channels, bytes}) on a canvas of its size. */
 export function draw(canvas, picture) {
