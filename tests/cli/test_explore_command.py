@@ -109,7 +109,8 @@ def test_a_port_that_is_taken_is_told(obverse, run, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["nothere"], "expected"),
+        (["nothere"], "or the directory of a run; got 'nothere'"),
+        (["--data-root", "x"], "a run or a model with --data-root"),
         (["nothere:net"], "--data"),
         (["--data", "digits"], "a run or a model with --data"),
         (["--weights", "x.safetensors"], "a run or a model with --weights"),

@@ -51,17 +51,14 @@ def open_net(
                 do="leave them out",
             )
         return open_run_net(path, data, data_root)
-    if ":" not in model:
-        raise BadInput(
-            "the directory of a run, or module:factory",
-            got=f"{printable(model)}, which is no directory",
-            do="check the spelling, or name a factory, e.g. mynets:resnet",
-        )
-    if data is None:
+    if (
+        data is None and ":" in model
+    ):  # without a colon it is neither a factory nor a run, which is told below
         raise BadInput(
             "--data", got="none", do="name a data set of the inputs that the net takes, e.g. mnist"
         )
     net = make_net(model, arguments, seed)
+    assert data is not None
     if weights is not None:
         load_weights_file(net, weights)
     return model, net, sets.load(data, data_root)
