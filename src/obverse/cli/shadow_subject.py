@@ -51,9 +51,7 @@ def open_net(
                 do="leave them out",
             )
         return open_run_net(path, data, data_root)
-    if (
-        data is None and ":" in model
-    ):  # without a colon it is neither a factory nor a run, which is told below
+    if data is None and ":" in model:  # without a colon it is no factory either, which is told below
         raise BadInput(
             "--data", got="none", do="name a data set of the inputs that the net takes, e.g. mnist"
         )
