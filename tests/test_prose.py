@@ -67,4 +67,5 @@ def test_the_program_says_what_was_measured() -> None:
     assert f"good to {off(500)} from t = 500 on, to {off(200)} at 200 and {off(100)} at 100" in text
     assert f"by up to {off(60)} at t = 60 and {off(30)} at 30" in text
     bench = (source / "explore" / "page" / "bench.js").read_text(encoding="utf-8").replace("\\u00a0", " ")
-    assert f"by up to {off(100)} at t = 100 and {off(30)} at t = 30" in bench
+    assert f"good to {off(500)} from t = 500 on and to {off(100)} at t = 100" in bench
+    assert f"by up to {off(30)}." in bench

@@ -51,10 +51,11 @@ export function shadowTab(panel, about) {
         el("div", { class: "row" }, el("button", { type: "button", id: "again", onclick: () => { state.seed += 1; update(); } }, "Draw other samples"))),
       el("div", {}, trouble, tiles.element, strip,
         el("div", { class: "two" },
-          el("figure", {}, el("h3", {}, "The hidden layer before and after"), before, after, units),
-          el("figure", {}, el("h3", {}, "Label probabilities"), chances)),
-        el("figure", {}, el("h3", {}, "Each unit: before across, after up"), cloud,
-          el("figcaption", {}, "On the line: given back exactly. On the horizontal axis: lost. On the vertical axis: made up.")))));
+          el("div", {},
+            el("figure", {}, el("h3", {}, "The hidden layer before and after"), before, after, units),
+            el("figure", {}, el("h3", {}, "Each unit: before across, after up"), cloud,
+              el("figcaption", {}, "On the line: given back exactly. On the horizontal axis: lost. On the vertical axis: made up."))),
+          el("figure", {}, el("h3", {}, "Label probabilities"), chances)))));
 
   function pick(index) {
     state.index = index;
