@@ -33,7 +33,7 @@ CLAIMS = [register(guess), register(right)]
 
 
 def main() -> None:
-    print(run(CLAIMS, jobs=1))
+    print(*(claim.statement for claim in CLAIMS), run(CLAIMS, jobs=1), sep="\n")
 
 
 if __name__ == "__main__":

@@ -91,14 +91,16 @@ def agrees_with_theory(text: str) -> None:
 
 
 def knows_by_heart_and_no_more(text: str) -> None:
-    assert text.count("0 of 1,297 training points wrong, without a training step") == 2
+    assert text.count("1,297 of 1,297 points labelled right (100.00 %)") == 2
     own, dealt = numbers(r"on new points (\d+) % wrong", text)
     assert own < dealt
     assert dealt == pytest.approx(90, abs=5)  # 500 points: a standard error of 1.3
 
 
 def fails_the_guess_and_holds_the_truth(text: str) -> None:
-    first, second = text.splitlines()
+    guess, truth, first, second = text.splitlines()
+    assert guess.startswith("Var r(g) = s²/2")
+    assert truth.startswith("Var r(g) = s²(1/2 − 1/(2π))")
     assert first.startswith("mine.relu-variance: failed")
     assert second.startswith("mine.relu-variance-corrected: held")
 
@@ -228,7 +230,7 @@ def test_data_of_ones_own(tmp_path: Path) -> None:
     draws = np.random.default_rng(0)
     np.savez(tmp_path / "own.npz", x=draws.normal(size=(100, 5)), y=draws.integers(0, 4, 100))
     found = answer("memorize_dataset", tmp_path / "own.npz")
-    assert found.count("0 of 80 training points wrong") == 2
+    assert found.count("80 of 80 points labelled right") == 2
     assert "guessing would be 75 %" in found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -21,10 +22,15 @@ class WriteFailed(ObverseError):
     """The disk is full, the directory is read-only, …: what was there before is still there."""
 
     def __init__(self, path: Path, error: OSError) -> None:
-        super().__init__(
-            f"expected to write {path}; got: {error.strerror or error}; what was saved before is intact: "
-            "free space or permissions there, then try again (a run: resume it)"
-        )
+        reason = error.strerror or error
+        if error.errno in (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOENT):
+            do = "choose another place"
+        else:
+            do = (
+                "what was saved before is intact: free space or permissions there, then try again "
+                "(a run: resume it)"
+            )
+        super().__init__(f"expected to write {path}; got: {reason}; {do}")
 
 
 def cache_folder() -> Path:

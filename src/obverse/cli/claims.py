@@ -19,7 +19,7 @@ from .environment import usable_cores
 from .options import Json, Module, Seed, check_seed
 from .output import print_json, tell, tell_quick
 from .progress import claims_progress
-from .usage import Commands
+from .usage import Command, Commands
 
 if TYPE_CHECKING:
     from ..claims.claim import Claim
@@ -34,10 +34,10 @@ claims_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
-Quick = Annotated[bool, options.quick("the claims' small settings")]
+Quick = Annotated[bool, options.quick("for each claim, in its small settings")]
 
 
-@claims_app.command("list")
+@claims_app.command("list", cls=Command)
 def list_claims(
     patterns: Annotated[
         list[str] | None,
@@ -62,7 +62,7 @@ def list_claims(
         print_list(found)
 
 
-@claims_app.command()
+@claims_app.command(cls=Command)
 def show(
     id: Annotated[
         str,
@@ -101,7 +101,7 @@ def show(
     print_claim(claim, shown, quick)
 
 
-@claims_app.command()
+@claims_app.command(cls=Command)
 def run(
     ids: Annotated[
         list[str] | None,

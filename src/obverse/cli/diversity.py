@@ -119,7 +119,7 @@ def diversity(
 
     Example: obverse diversity runs/vae --out tests/vae
 
-    Example: obverse diversity samples/ --train mnist:train --real mnist:test --out tests/first
+    Example: obverse diversity samples/ --train training/ --real heldout/ --out tests/first
     """
     import torch
 

@@ -22,7 +22,7 @@ from .output import print_json, tell, tell_quick
 from .progress import layer_progress
 from .quick import EPOCHS, POINTS, fewer_points
 from .train import both, new_place, use_threads
-from .usage import Commands
+from .usage import Command, Commands
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,7 +73,7 @@ FLAGS: Flags = {
 }
 
 
-@generate_app.command()
+@generate_app.command(cls=Command)
 @with_settings(GeneratorSettings, FLAGS)
 def train(
     values: dict[str, Any],
@@ -178,7 +178,7 @@ def training_bar(title: str) -> Iterator[dict[str, Any]]:
         yield {"on_step": on_step, "on_record": on_record}
 
 
-@generate_app.command()
+@generate_app.command(cls=Command)
 def sample(
     run: Annotated[
         Path,

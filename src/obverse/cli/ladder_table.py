@@ -12,7 +12,7 @@ MEANINGS = {
     "broadness": "how far z of the child is not told by z of the parent",
     "decorrelation": "of gates, with activations or gradients",
     "fourth": "of the child's activations, with the parent's gradients",
-    "ΔW gap": "norm of the difference ÷ norm, edge by edge",
+    "ΔW gap": "norm of the difference ÷ the larger norm, edge by edge",
     "recursion": "the same, where all is computed from events",
     "ΔW %": "of ΔW, less what needs no events, that events explain; – where that is next to nothing",
 }

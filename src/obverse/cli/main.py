@@ -2,7 +2,7 @@
 
 Exit codes: 0 done; 2 something to put right (the sentence says what); 3 found what `audit --fail-on`,
 `claims run --check` or the self-check of `doctor` looks for; 1 a bug, or a claim that crashed; 130 stopped by
-Ctrl-C; 141 whoever read the output has gone.
+Ctrl-C, but for `explore`, which ends so; 141 whoever read the output has gone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .sample import sample
 from .search import search
 from .shadow import shadow
 from .train import train
-from .usage import Commands, UsageError, as_sentence
+from .usage import Command, Commands, UsageError, as_sentence
 
 DONE, BUG, WRONG, FOUND, STOPPED, UNREAD = 0, 1, 2, 3, 130, 141
 # What a system refuses is no bug of ours.
@@ -41,7 +41,7 @@ EXIT_CODES = {
     BUG: "a bug, or a claim that crashed",
     WRONG: "something to put right; the sentence says what",
     FOUND: "found what `audit --fail-on`, `claims run --check` or the self-check of `doctor` looks for",
-    STOPPED: "stopped by Ctrl-C",
+    STOPPED: "stopped by Ctrl-C, but for `explore`, which ends so",
     UNREAD: "whoever read the output has gone",
 }
 
@@ -56,8 +56,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 for command in (train, compare, search, sample, shadow, audit, memorize, ladder, diversity, report, explore):
-    app.command()(command)
-app.command()(doctor)
+    app.command(cls=Command)(command)
+app.command(cls=Command)(doctor)
 app.add_typer(claims_app, name="claims")
 app.add_typer(generate_app, name="generate")
 

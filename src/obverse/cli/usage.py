@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from ..errors import BadInput
 
@@ -26,8 +26,35 @@ KINDS = {
 }
 
 
+def _plain(params: list[Any]) -> list[Any]:
+    """Without the type of a switch, which takes no value, and of an argument, which says what it is."""
+    for one in params:
+        if getattr(one, "is_flag", False) or one.param_type_name == "argument":
+            one.display_type_rich = lambda **_: None
+    return params
+
+
+def _flowing(text: str | None) -> str | None:
+    """Paragraphs whose lines are as long as the terminal, not as the source."""
+    return text and "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+class Command(TyperCommand):
+    """A command whose help says no more than it has to."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.help = _flowing(self.help)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+
 class Commands(TyperGroup):
     """A group of commands that proposes the nearest name for one that it does not have."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not ctx.resilient_parsing and args and self.get_command(ctx, args[0]) is None:
@@ -41,7 +68,8 @@ class Commands(TyperGroup):
 
 
 def proposal(word: str, known: list[str], command: str) -> str:
-    near = get_close_matches(word, known, n=3, cutoff=0.6)
+    begun = [one for one in known if one.startswith(word)]
+    near = begun[:3] or get_close_matches(word, known, n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     return f"{hint}see: {command} --help"
 

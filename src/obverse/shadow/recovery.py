@@ -70,7 +70,7 @@ def recovery_error(h: Tensor, kept: float, threshold: float | Tensor, inputs: in
     """Expected ‖r(Wᵀx − θ) − h‖² / ‖h‖² for x = r(αWh) ⊙ mask and a random normal W, in closed form.
 
     Each ĥ_i = (Wᵀx)_i has mean h_i and variance v_i = (2/t)(‖h‖² + 2h_i²) − h_i²/n exactly; approximate is
-    only that ĥ_i is taken as normal: good to 2 % from t = 500 on, to 4 % at 200 and 8 % at 100. Below that it
+    only that ĥ_i is taken as normal: good to 3 % from t = 500 on, to 4 % at 200 and 8 % at 100. Below that it
     says too little, by up to 14 % at t = 60 and 41 % at 30, most where m is large. Theorem 2.4, where
     half of x is dropped, is t → t/2.
 

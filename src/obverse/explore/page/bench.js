@@ -107,7 +107,7 @@ export function benchTab(panel, about) {
     state.textContent = `${draws}${sums && sums.count >= ENOUGH ? ", enough" : ""}. ` + (predicted.theorem
       ? "k < t < k², as Theorem 2.3 asks."
       : "Outside k < t < k², which Theorem 2.3 asks; the closed form needs no such condition.") +
-      " The closed form takes ĥ as normal: good to 2\u00a0% from t = 500 on and to 8\u00a0% at t = 100; at t = 30 it says too little, by up to 41\u00a0%." +
+      " The closed form takes ĥ as normal: good to 3\u00a0% from t = 500 on and to 8\u00a0% at t = 100; at t = 30 it says too little, by up to 41\u00a0%." +
       (law.value === "normal" ? "" : " The closed form is for normal entries: other laws may differ by their kurtosis and mean.");
     if (own) say(`Predicted ${short(predicted.predicted)}, measured ${short(own[1])} after ${sums.count} draws.`);
   }
