@@ -252,8 +252,8 @@ def test_whoever_is_idle_longest_makes_room(subject, monkeypatch):
     assert MOST_CONNECTIONS >= 50 * 6  # fifty browsers
 
 
-def test_where_all_are_at_work_one_more_is_turned_away(subject, monkeypatch):
-    monkeypatch.setattr("obverse.explore.server.MOST_CONNECTIONS", 1)
+def held_up(monkeypatch: pytest.MonkeyPatch, question: str) -> tuple[threading.Event, threading.Event]:
+    """A question that is answered only when it is let go on: (it has begun, go on)."""
     begun, go_on = threading.Event(), threading.Event()
 
     def slowly(subject, fields):
@@ -261,7 +261,13 @@ def test_where_all_are_at_work_one_more_is_turned_away(subject, monkeypatch):
         go_on.wait(20)
         return {}
 
-    monkeypatch.setitem(ROUTES, "about", slowly)
+    monkeypatch.setitem(ROUTES, question, slowly)
+    return begun, go_on
+
+
+def test_where_all_are_at_work_one_more_is_turned_away(subject, monkeypatch):
+    monkeypatch.setattr("obverse.explore.server.MOST_CONNECTIONS", 1)
+    begun, go_on = held_up(monkeypatch, "about")
     with another(subject) as crowded:
         first = threading.Thread(target=ask, args=(crowded, "POST", f"/{crowded.at.token}/about", {}))
         first.start()
@@ -308,14 +314,7 @@ def test_a_long_head_is_not_kept(subject):
 
 
 def test_the_others_are_answered_while_a_shadow_takes_long(subject, monkeypatch):
-    begun, go_on = threading.Event(), threading.Event()
-
-    def slowly(subject, fields):
-        begun.set()
-        go_on.wait(20)
-        return {}
-
-    monkeypatch.setitem(ROUTES, "shadow", slowly)
+    begun, go_on = held_up(monkeypatch, "shadow")
     with another(subject) as busy:
         first = threading.Thread(target=ask, args=(busy, "POST", f"/{busy.at.token}/shadow", {}))
         first.start()
