@@ -102,7 +102,7 @@ def test_list_takes_patterns(obverse, file):
 
 def test_list_as_json(obverse, file):
     done = obverse("claims", "list", "t.held", "--json", "--module", file)
-    (one,) = json.loads(done.out)
+    (one,) = json.loads(done.out)["claims"]
     assert (one["id"], one["expected"], one["long"]) == ("t.held", "held", False)
     assert one["settings"][2] == {
         "m": 10,

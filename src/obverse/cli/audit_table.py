@@ -25,7 +25,7 @@ SHORT: dict[Verdict, str] = {
 CONSTANT = 1e6  # |mean| / std of offsets that are all the same but for rounding
 NORMAL = "distance of the entries to a normal law"
 LAW = "distance of the singular values to the Marchenko–Pastur law"
-RATIO = "recovery error ÷ that of the same entries shuffled"
+RATIO = "recovery error ÷ that of the same entries shuffled, at the sparsity where it is largest"
 
 
 def print_audit(audit: Audit) -> None:

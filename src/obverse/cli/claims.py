@@ -57,7 +57,7 @@ def list_claims(
     load_modules(module)
     found = claims.find(patterns) if patterns else list(claims.claims().values())
     if as_json:
-        typer.echo(json.dumps([describe(claim) for claim in found], allow_nan=False))
+        typer.echo(json.dumps({"claims": [describe(claim) for claim in found]}, allow_nan=False))
     else:
         print_list(found)
 
