@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,7 +56,7 @@ def list_claims(
     load_modules(module)
     found = claims.find(patterns) if patterns else list(claims.claims().values())
     if as_json:
-        typer.echo(json.dumps({"claims": [describe(claim) for claim in found]}, allow_nan=False))
+        print_json({"claims": [describe(claim) for claim in found]})
     else:
         print_list(found)
 

@@ -11,6 +11,7 @@ from .checks import Check, run_checks
 from .environment import Environment, Extra, environment, extras
 from .grid import Column, open_console, print_grid, say
 from .options import Json
+from .output import debugging
 from .progress import layer_progress
 
 FORMAT = 1
@@ -26,7 +27,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     Example: obverse doctor
     """
     here, offered = environment(), extras()
-    debug = bool(context.parent and context.parent.params.get("debug"))
+    debug = debugging(context)
     with layer_progress("self-check") as on_check:
         found = run_checks(debug, on_check)
     if as_json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ import typer
 from ..errors import BadInput
 from . import complete, options
 from .options import FactoryArguments, Normalize, Seed, Weights, check_seed
+from .output import debugging
 from .progress import training_progress
 from .shadow_subject import check_runs, open_net, open_run_net, parse_scaling
 
@@ -63,8 +63,7 @@ def explore(
     if port is not None and not 0 <= port < 2**16:
         raise BadInput("--port from 0 to 65535", got=port, do="leave it out to get a free one")
     subject = _subject(model, data, data_root, weights, arg or [], normalize, seed)
-    debug = bool(context.parent and context.parent.params.get("debug"))
-    server = serve(subject, port or None, debug=debug)
+    server = serve(subject, port or None, debug=debugging(context))
     _until_stopped(server, browser)
 
 
@@ -120,22 +119,19 @@ def _until_stopped(server: Server, browser: bool) -> None:
     import webbrowser
 
     from ..explore.address import doorway
+    from ..training.fit import terminable
 
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    door = doorway(server.at) if browser else None
-    typer.echo(f"obverse explore: {server.at.url}")
-    typer.echo("for this machine only; stop it with Ctrl-C", err=True)
-    try:
-        if door is not None and not webbrowser.open(door.as_uri()):
-            typer.echo("no browser found: open the address above", err=True)
-        server.serve_forever()
-    except KeyboardInterrupt:
-        typer.echo("stopped", err=True)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        server.close()
-        if door is not None:
-            shutil.rmtree(door.parent, ignore_errors=True)
+    with terminable():
+        door = doorway(server.at) if browser else None
+        typer.echo(f"obverse explore: {server.at.url}")
+        typer.echo("for this machine only; stop it with Ctrl-C", err=True)
+        try:
+            if door is not None and not webbrowser.open(door.as_uri()):
+                typer.echo("no browser found: open the address above", err=True)
+            server.serve_forever()
+        except KeyboardInterrupt:
+            typer.echo("stopped", err=True)
+        finally:
+            server.close()
+            if door is not None:
+                shutil.rmtree(door.parent, ignore_errors=True)

@@ -36,3 +36,8 @@ def tell(text: str, as_json: bool) -> None:
 def tell_quick(what: str, as_json: bool) -> None:
     """That a measurement was a small one."""
     tell(f"note: --quick: {what}; a first look, not a result", as_json)
+
+
+def debugging(context: typer.Context) -> bool:
+    """Whether --debug was given, which stands before the command's name."""
+    return bool(context.parent and context.parent.params.get("debug"))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import asdict
 from typing import Any
 
-import torch
-
-from ..randomlike.audit import audit_layer
+from ..randomlike.audit import audit
 from ..randomlike.results import LayerAudit
 from ..randomlike.thresholds import Thresholds
 from ..report import small
@@ -17,7 +14,6 @@ from .fields import Fields
 from .subject import Subject
 
 BUDGET = 2.0  # seconds for exact singular values of a layer: somebody is waiting
-SAMPLES = 32  # as `obverse audit` takes
 LARGEST = 2**23  # entries of a layer
 
 
@@ -33,15 +29,7 @@ def audit_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
         )
         layer = LayerAudit(name, weight.kind, weight.rows, weight.columns, "not judged", sentence)
     else:
-        layer = audit_layer(
-            weight,
-            Thresholds(),
-            own=None,
-            keep=keep,
-            samples=SAMPLES,
-            budget=BUDGET,
-            generator=torch.Generator().manual_seed(zlib.crc32(f"0/{name}".encode())),
-        )
+        (layer,) = audit((weight,), keep=keep, budget=BUDGET).layers
     shown = card(layer, asdict(Thresholds()))
     worst = layer.worst()
     return {
@@ -63,7 +51,6 @@ def audit_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
             }
             for cell in shown.cells
         ],
-        "lines": [[line.label, line.value] for line in shown.lines],
     }
 
 

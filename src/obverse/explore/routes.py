@@ -14,11 +14,11 @@ import torch
 
 from ..ladder.summaries import KINDS
 from .audit_tab import audit_answer, shared
-from .bench_tab import AXES, MOST_OFFSET, MOST_SIDE, laws, measure_answer, predict_answer
-from .birthday_tab import AT_ONCE, LAWS, MOST_BATCHES, MOST_SIZE, MOST_SUPPORT, birthday_answer
+from .bench_tab import MOST_OFFSET, MOST_SIDE, laws, measure_answer, predict_answer
+from .birthday_tab import AT_ONCE, MOST_SUPPORT, birthday_answer
 from .fields import Fields
-from .ladder_tab import MOST_LEAVES, MOST_REGIONS, MOST_STEPS, PRESETS, ladder_answer, preset_answer
-from .shadow_tab import MOST_REFINE, MOST_SMOOTH, SAMPLES, shadow_answer
+from .ladder_tab import MOST_LEAVES, MOST_REGIONS, MOST_STEPS, ladder_answer, preset_answer
+from .shadow_tab import MOST_REFINE, MOST_SMOOTH, shadow_answer
 from .subject import Subject
 from .worker import Worker
 
@@ -33,18 +33,11 @@ def about_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
         "version": __version__,
         "net": subject.about(),
         "shared": shared(),
-        "shadow": {"most_smooth": MOST_SMOOTH, "most_refine": MOST_REFINE, "samples": SAMPLES},
-        "bench": {"laws": laws(subject), "axes": AXES, "most_side": MOST_SIDE, "most_offset": MOST_OFFSET},
-        "birthday": {
-            "laws": LAWS,
-            "most_support": MOST_SUPPORT,
-            "most_size": MOST_SIZE,
-            "most_batches": MOST_BATCHES,
-            "at_once": AT_ONCE,
-        },
+        "shadow": {"most_smooth": MOST_SMOOTH, "most_refine": MOST_REFINE},
+        "bench": {"laws": laws(subject), "most_side": MOST_SIDE, "most_offset": MOST_OFFSET},
+        "birthday": {"most_support": MOST_SUPPORT, "at_once": AT_ONCE},
         "ladder": {
             "summaries": KINDS,
-            "presets": PRESETS,
             "most_leaves": MOST_LEAVES,
             "most_regions": MOST_REGIONS,
             "most_steps": MOST_STEPS,

@@ -17,7 +17,7 @@ from ..errors import BadInput, ObverseError
 from ..files import explained, quoted, read_json, write_json
 from .classify import ClassifierTask, fit_classifier
 from .fit import Interrupted, stop_signals
-from .rundir import RunRecord, create_run, read_run
+from .rundir import RunRecord, read_run, ready_run
 from .settings import Settings
 from .variants import VARIANTS, VARIED, WEIGHTED
 
@@ -139,15 +139,8 @@ def compare(
 def begin_run(out: Path, variant: str, settings: Settings) -> Path | None:
     """The directory of one run, made if it is not there; None if the run is finished."""
     path = run_path(out, variant, settings.seed)
-    if not (path / "config.json").exists():
-        create_run(path, settings)
-    run = read_run(path)
-    if run.settings != settings:
-        raise BadInput(
-            f"the settings of {variant} with seed {settings.seed} in {path}",
-            got="others",
-            do="move this run away, or choose another --out",
-        )
+    what = f"{variant} with seed {settings.seed}"
+    run = ready_run(path, settings, what, "move this run away, or choose another --out")
     return None if run.finished else path
 
 

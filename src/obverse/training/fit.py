@@ -243,6 +243,23 @@ def _watching(stopped: threading.Event | None, run: Path | None) -> AbstractCont
 
 
 @contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM is Ctrl-C for the duration."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def stop_signals() -> Iterator[threading.Event]:
     """Ctrl-C and SIGTERM set the event instead of breaking a step in two; a second Ctrl-C does break.
 

@@ -93,6 +93,19 @@ def create_run(path: Path, settings: Settings, launchers: Sequence[str] = ()) ->
     _create(path, {"settings": settings.to_dict()}, choose_device(settings.device).type, more)
 
 
+def ready_run(path: Path, settings: Settings, what: str, do: str) -> RunRecord:
+    """The run in a directory, made if there is none; refused if it has other settings.
+
+    `what` names the run and `do` says what to do about another one, both for that refusal.
+    """
+    if not (path / "config.json").exists():
+        create_run(path, settings)
+    run = read_run(path)
+    if run.settings != settings:
+        raise BadInput(f"the settings of {what} in {path}", got="others", do=do)
+    return run
+
+
 def create_generator_run(path: Path, settings: GeneratorSettings, input_shape: Sequence[int]) -> None:
     """The same for a generator. What its model does not look at is left out: its default may change."""
     unseen = foreign(settings)

@@ -14,16 +14,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 from ..errors import BadInput, ObverseError
 from ..files import explained, quoted
 from .classify import ClassifierTask, fit_classifier
-from .fit import Diverged, Interrupted
-from .rundir import create_run, read_run
+from .fit import Diverged, Interrupted, terminable
+from .rundir import read_run, ready_run
 from .search_plan import NAME, SearchPlan, load_planned, make_plan, read_plan, write_plan
 from .search_results import NAME as TRIALS
 from .search_results import Retrained, SearchResult, read_result
@@ -125,7 +123,7 @@ def _work_together(
     listeners: list[threading.Thread] = []
     errors: dict[int, str] = {}
     try:
-        with _terminable():
+        with terminable():
             for number in range(jobs):
                 worker = subprocess.Popen(
                     [sys.executable, "-P", "-c", START],
@@ -190,38 +188,13 @@ def _listen(
         events.put((number, None))
 
 
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM is Ctrl-C for the duration, so that the workers are told."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def _retrain(plan: SearchPlan, out: Path, result: SearchResult, tell: Callable[[Event], None]) -> Retrained:
     """The best setting on all points, into out/best; what is there already is kept."""
     best, path = result.best, out / BEST
     assert best is not None
     settings = plan.final_settings(best.rate, best.weight)
     with waiting_lock(out / LOCKS / BEST):  # another command may be at it: then it is done afterwards
-        if not (path / "config.json").exists():
-            create_run(path, settings)
-        run = read_run(path)
-        if run.settings != settings:
-            raise BadInput(
-                f"the settings of the best trial in {path}",
-                got="others",
-                do="move this run away, then resume",
-            )
+        run = ready_run(path, settings, "the best trial", "move this run away, then resume")
         count = run.environment.get("threads")
         reason = ""
         if not run.finished:

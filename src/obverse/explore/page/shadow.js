@@ -1,6 +1,6 @@
 // The Shadow tab: an input that can be picked or painted, what a layer sees of it, and what the net draws from that.
 import { ask, newest } from "./api.js";
-import { colour, draw, el, numbers, onScheme, percent, problem, rgb, say, short, slider, svg, tick } from "./ui.js";
+import { colour, decoded, draw, el, numbers, onScheme, percent, problem, rgb, say, short, slider, svg, tick } from "./ui.js";
 
 export function shadowTab(panel, about) {
   const { net, shadow: limits } = about;
@@ -207,7 +207,7 @@ function painter(net, state, change) {
   return {
     element: el("div", {}, canvas, el("div", { class: "row" }, clear, erase.element)),
     load(picture) {
-      const bytes = Uint8Array.from(atob(picture.bytes), (letter) => letter.charCodeAt(0));
+      const bytes = decoded(picture);
       for (let place = 0; place < width * height; place++) for (let channel = 0; channel < channels; channel++) {
         const from = picture.channels === 3 ? 3 * place + channel : place;
         pixels[channel * width * height + place] = bytes[from] / 255;

@@ -82,7 +82,7 @@ export const percent = (value) => `${(100 * value).toFixed(value === 0 || value 
 /** Draws a picture of the server ({width, height, channels, bytes}) on a canvas of its size. */
 export function draw(canvas, picture) {
   const { width, height, channels } = picture;
-  const bytes = Uint8Array.from(atob(picture.bytes), (letter) => letter.charCodeAt(0));
+  const bytes = decoded(picture);
   canvas.width = width;
   canvas.height = height;
   const image = new ImageData(width, height);
@@ -93,7 +93,11 @@ export function draw(canvas, picture) {
     image.data[4 * place + 3] = 255;
   }
   canvas.getContext("2d").putImageData(image, 0, 0);
-  return bytes;
+}
+
+/** The levels of a picture, from 0 to 255, pixel by pixel. */
+export function decoded(picture) {
+  return Uint8Array.from(atob(picture.bytes), (letter) => letter.charCodeAt(0));
 }
 
 export function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
