@@ -66,7 +66,10 @@ def make_task(measure: Measure, setting: Setting, seed: int) -> Task:
             got=f"{function or measure!r}",
             do="use def there; of two files of one name, the later hides the earlier",
         )
-    identity = json.dumps([f"{module.__name__}.{function}", _canonical(setting), seed])
+    # "obverse.claims." as the numbers that are published were made under the names of modules
+    key = getattr(measure, "key", None)
+    name = f"{module.__name__}.{function}" if key is None else f"obverse.claims.{key}"
+    identity = json.dumps([name, _canonical(setting), seed])
     source = module.__dict__.get("__claims_source__")
     code = source[1] if source else _source(module, measure)
     return Task(

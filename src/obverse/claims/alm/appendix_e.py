@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ...errors import BadInput
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..conditions import check_layer
 from ..registry import register
 from ..results import Setting
@@ -15,6 +15,7 @@ from .kernel import relu_cosine
 APPENDIX = "Arora, Liang & Ma 2015, Appendix E"
 
 
+@measurement("alm.appendix_e.measure_change")
 def measure_change(setting: Setting, generator: torch.Generator) -> list[float]:
     """‖x′ − x″‖² / (‖x′‖² + ‖x″‖²), where x″ is x′ after some active units of h̃2 gave way to others.
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ...shadow import best_threshold, recovery_error
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..conditions import check_layer
 from ..hidden import LAWS, draw_hidden
 from ..offset_search import one_offset
@@ -25,6 +25,7 @@ DRAWS = 20  # of h under each W: how W errs for all of them alike weighs more th
 CALIBRATION = 80  # draws of h under each W that its θ is searched on
 
 
+@measurement("alm.closed_form.error_at_threshold")
 def error_at_threshold(setting: Setting, generator: torch.Generator) -> list[float]:
     """Mean relative error at θ = `theta`·‖h‖/√t, for each of so many W (`trials`)."""
     threshold = setting["theta"] / sqrt(setting["t"])
@@ -35,6 +36,7 @@ def error_at_threshold(setting: Setting, generator: torch.Generator) -> list[flo
     return found
 
 
+@measurement("alm.closed_form.searched_threshold")
 def searched_threshold(setting: Setting, generator: torch.Generator) -> list[float]:
     """θ√t/‖h‖ with the least mean error, found by search under each of so many W."""
     found = []
@@ -44,6 +46,7 @@ def searched_threshold(setting: Setting, generator: torch.Generator) -> list[flo
     return found
 
 
+@measurement("alm.closed_form.error_after_search")
 def error_after_search(setting: Setting, generator: torch.Generator) -> list[float]:
     """Mean relative error of fresh h at the θ found on other h, for each of so many W."""
     found = []
@@ -54,6 +57,7 @@ def error_after_search(setting: Setting, generator: torch.Generator) -> list[flo
     return found
 
 
+@measurement("alm.closed_form.survivors_after_search")
 def survivors_after_search(setting: Setting, generator: torch.Generator) -> list[float]:
     """How many zeros of h are above the θ found by search, a draw, for each of so many W."""
     found = []

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ...shadow.recovery import relative_error
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..hidden import draw_hidden
 from ..registry import register
 from ..results import Setting
@@ -33,16 +33,19 @@ def schedule(setting: Setting) -> tuple[list[int], list[int]]:
     return widths, sparsities
 
 
+@measurement("alm.depth.measure_squared")
 def measure_squared(setting: Setting, generator: torch.Generator) -> list[float]:
     """‖h̃ − h‖²/‖h‖² at the top over fresh draws, one value a net; offsets by least squares, bottom up."""
     return _measure(setting, generator, direction=False)
 
 
+@measurement("alm.depth.measure_direction")
 def measure_direction(setting: Setting, generator: torch.Generator) -> list[float]:
     """1 − cos²(h̃, h) at the top over fresh draws, one value a net; offsets by direction, bottom up."""
     return _measure(setting, generator, direction=True)
 
 
+@measurement("alm.depth.measure_labels")
 def measure_labels(setting: Setting, generator: torch.Generator) -> list[float]:
     """How often the largest entry of Wᵀh̃^(ℓ−1) is not the one unit that x came from, one value a net."""
     values = []

@@ -7,7 +7,7 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from ..claim import Claim
+from ..claim import Claim, measurement
 from ..rates import Along, NotGrowing
 from ..registry import register
 from ..results import Setting
@@ -19,11 +19,13 @@ SOURCE = "Arora, Liang & Ma 2015, Theorem 2.4, eq. 10"
 ERROR = "‖r(2Wᵀx_drop − θ) − h‖² / ‖h‖²"
 
 
+@measurement("alm.dropout.recover_from_half")
 def recover_from_half(setting: Setting, generator: torch.Generator) -> Tensor:
     """Relative error of fresh h under one W from half of x, with the θ found on other h under that W."""
     return recover_with_one_offset(setting, generator, drop=0.5)
 
 
+@measurement("alm.dropout.error_from_half")
 def error_from_half(setting: Setting, generator: torch.Generator) -> list[float]:
     """Mean relative error from half of x at θ = `theta`·‖h‖/√t, for each of so many W (`trials`)."""
     threshold = setting["theta"] / sqrt(setting["t"])

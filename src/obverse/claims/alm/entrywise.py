@@ -10,6 +10,7 @@ from itertools import pairwise
 import torch
 
 from ...errors import BadInput
+from ..claim import measurement
 from ..hidden import draw_hidden
 from ..results import Setting
 from ..stack import Stack, check_stack, search_offsets, worst_entry
@@ -70,11 +71,13 @@ def worst_errors(setting: Setting, generator: torch.Generator) -> list[tuple[flo
     return found
 
 
+@measurement("alm.entrywise.measure_relative")
 def measure_relative(setting: Setting, generator: torch.Generator) -> list[float]:
     """max_i E|h̃_i − h_i|² / τ², one value a net."""
     return [error / tau**2 for error, tau in worst_errors(setting, generator)]
 
 
+@measurement("alm.entrywise.measure_absolute")
 def measure_absolute(setting: Setting, generator: torch.Generator) -> list[float]:
     """max_i E|h̃_i − h_i|², one value a net."""
     return [error for error, _ in worst_errors(setting, generator)]

@@ -6,7 +6,7 @@ from math import erfc, expm1, log, log1p, sqrt
 
 import torch
 
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..conditions import check_layer
 from ..hidden import draw_hidden
 from ..layer import reverse_and_infer
@@ -19,6 +19,7 @@ from ..stream import Weights, draw_seed
 SOURCE = "Arora, Liang & Ma 2015, Lemma 2.5, eq. 11"
 
 
+@measurement("alm.infinity.measure_largest")
 def measure_largest(setting: Setting, generator: torch.Generator) -> list[float]:
     """δ√t = √t·‖Wᵀx − h‖∞/‖h‖, averaged over `draws` of (h, x) under one W; each trial has a W of its own."""
     check_layer(setting)

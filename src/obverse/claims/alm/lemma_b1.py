@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ...errors import BadInput
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal, MeanBelow
@@ -52,17 +52,20 @@ def _moments(setting: Setting, power: int, generator: torch.Generator) -> Iterat
         yield float((weights * sum(terms)).mean() / 4)
 
 
+@measurement("alm.lemma_b1.measure_mean")
 def measure_mean(setting: Setting, generator: torch.Generator) -> list[float]:
     check_noise(setting)
     return list(_moments(setting, 1, generator))
 
 
+@measurement("alm.lemma_b1.measure_deviation")
 def measure_deviation(setting: Setting, generator: torch.Generator) -> list[float]:
     """|E[w·r(wh + ξ)] − h/2|; the error of each estimate adds to it."""
     check_lemma(setting)
     return [abs(mean - setting["h"] / 2) for mean in _moments(setting, 1, generator)]
 
 
+@measurement("alm.lemma_b1.measure_square")
 def measure_square(setting: Setting, generator: torch.Generator) -> list[float]:
     check_noise(setting)
     return list(_moments(setting, 2, generator))

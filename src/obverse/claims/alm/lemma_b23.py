@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...errors import BadInput
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..rates import Along, Exponent, NotGrowing
 from ..registry import register
 from ..results import Setting
@@ -38,6 +38,7 @@ def check_pair_lemma(setting: Setting) -> None:
         )
 
 
+@measurement("alm.lemma_b23.measure_pair")
 def measure_pair(setting: Setting, generator: torch.Generator) -> list[float]:
     """|E[uv·r(s)²] − E[u·r(s)]·E[v·r(s)]|, s = au + bv + ξ, one Latin hypercube a trial.
 
@@ -79,6 +80,7 @@ def check_remainder(setting: Setting) -> None:
         )
 
 
+@measurement("alm.lemma_b23.measure_remainder")
 def measure_remainder(setting: Setting, generator: torch.Generator) -> Tensor:
     """Mean of |H(z)| over a batch of z ~ N(0, 1), H(z) = (z² − 1)·G(z)."""
     check_remainder(setting)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ...errors import BadInput
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..conditions import check_keep, check_layer
 from ..hidden import draw_hidden
 from ..registry import register
@@ -65,6 +65,7 @@ def draw_case(setting: Setting, generator: torch.Generator) -> tuple[Tensor, Ten
     return weights, h, (2 / t * weights @ h).relu() * mask
 
 
+@measurement("alm.likelihood.likeliest_is_true")
 def likeliest_is_true(setting: Setting, generator: torch.Generator) -> list[float]:
     """1 where the likeliest h is the true one, 0 where not; over cases with more than k inputs alive."""
     found: list[float] = []
@@ -84,6 +85,7 @@ def likeliest_is_true(setting: Setting, generator: torch.Generator) -> list[floa
     return found
 
 
+@measurement("alm.likelihood.distance_to_likeliest")
 def distance_to_likeliest(setting: Setting, generator: torch.Generator) -> list[float]:
     """‖r(Wᵀx − θ) − h_ML‖² / ‖h‖² at θ = `theta`·‖h‖/√t, or at the proof's where no theta is given.
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ...errors import BadInput
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..conditions import check_layer
 from ..layer import fresh_weights
 from ..rates import Along, Exponent, NotGrowing
@@ -37,12 +37,14 @@ def _estimates(setting: Setting, generator: torch.Generator, draws: int) -> tupl
     return h, fresh_weights(h, setting["n"], 1.0, draws, generator, relu=False)
 
 
+@measurement("alm.linear.measure_largest")
 def measure_largest(setting: Setting, generator: torch.Generator) -> Tensor:
     """‖ĥ − h‖∞, one W a trial."""
     h, found = _estimates(setting, generator, setting["trials"])
     return (found - h).abs().amax(1)
 
 
+@measurement("alm.linear.measure_variance")
 def measure_variance(setting: Setting, generator: torch.Generator) -> Tensor:
     """Unbiased sample variance of ĥ_i over a batch of W, averaged over the i on (or off) the support."""
     if setting["where"] == "off" and setting["k"] == setting["m"]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...errors import BadInput
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..conditions import check_layer
 from ..layer import fresh_weights
 from ..rates import Along, NotGrowing
@@ -57,11 +57,13 @@ def _part(where: str, k: int) -> slice:
     return {"on": slice(k), "off": slice(k, None), "least": slice(1), "greatest": slice(k - 1, k)}[where]
 
 
+@measurement("alm.moments.measure_mean")
 def measure_mean(setting: Setting, generator: torch.Generator) -> Tensor:
     """Mean of ĥ_i over a batch, averaged over the support."""
     return _estimates(_equal(setting), setting, generator)[..., : setting["k"]].mean((1, 2))
 
 
+@measurement("alm.moments.measure_bias")
 def measure_bias(setting: Setting, generator: torch.Generator) -> Tensor:
     """|mean of ĥ_i − h_i| over a batch, averaged over like coordinates first; its own error adds to it."""
     h = _equal(setting)
@@ -69,12 +71,14 @@ def measure_bias(setting: Setting, generator: torch.Generator) -> Tensor:
     return (_estimates(h, setting, generator) - h)[..., part].mean((1, 2)).abs()
 
 
+@measurement("alm.moments.measure_variance")
 def measure_variance(setting: Setting, generator: torch.Generator) -> Tensor:
     """Unbiased sample variance of ĥ_i over a batch, averaged over the coordinates that `where` names."""
     found = _estimates(_ramp(setting), setting, generator)
     return found[..., _part(setting["where"], setting["k"])].var(1).mean(1)
 
 
+@measurement("alm.moments.measure_covariance")
 def measure_covariance(setting: Setting, generator: torch.Generator) -> Tensor:
     """Unbiased sample covariance of ĥ_i and ĥ_j over a batch, averaged over pairs i ≠ j of the support."""
     k = setting["k"]
@@ -85,6 +89,7 @@ def measure_covariance(setting: Setting, generator: torch.Generator) -> Tensor:
     return pairs
 
 
+@measurement("alm.moments.measure_form")
 def measure_form(setting: Setting, generator: torch.Generator) -> Tensor:
     """Unbiased sample variance of u_Kᵀĥ_K over a batch, u_i = ±1."""
     found = _estimates(_equal(setting), setting, generator)[..., : setting["k"]]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ...shadow import best_threshold, recovery_error
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..conditions import check_layer
 from ..layer import reverse_and_infer
 from ..offset_search import best_offsets, one_offset
@@ -47,6 +47,7 @@ def _infer(setting: Setting, generator: torch.Generator) -> tuple[Tensor, Tensor
     return h, reverse_and_infer(weights, h, setting["t"] / setting["n"])
 
 
+@measurement("alm.offsets.error_ratio")
 def error_ratio(setting: Setting, generator: torch.Generator) -> list[float]:
     """Error with the best offset of each coordinate over that with the best uniform one, for so many W."""
     count, found = setting["calibration"], []
@@ -59,6 +60,7 @@ def error_ratio(setting: Setting, generator: torch.Generator) -> list[float]:
     return found
 
 
+@measurement("alm.offsets.error_with_one_offset")
 def error_with_one_offset(setting: Setting, generator: torch.Generator) -> list[float]:
     """Mean relative error of fresh h with the best uniform offset, for so many W."""
     count, found = setting["calibration"], []

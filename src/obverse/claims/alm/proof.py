@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..claim import Claim
+from ..claim import Claim, measurement
 from ..conditions import check_layer
 from ..rates import Along, Exponent, NotGrowing
 from ..registry import register
@@ -22,12 +22,14 @@ DRAWS = 25  # of h under each W, where a trial is a W
 DELTA = "δ = √(2/t)·√(2 ln(100m))"
 
 
+@measurement("alm.proof.largest_off_support")
 def largest_off_support(setting: Setting, generator: torch.Generator) -> Tensor:
     """max ĥ_i/‖h‖ over the zeros of h, one for each draw of h under one W."""
     h, inferred = infer_many(setting, generator, setting["trials"])
     return inferred.masked_fill(h > 0, -torch.inf).amax(1)
 
 
+@measurement("alm.proof.recover_at_delta")
 def recover_at_delta(setting: Setting, generator: torch.Generator) -> Tensor:
     """Relative error at θ = δ·‖h‖_p, p = `norm`, for the proof's δ."""
     h, inferred = infer_many(setting, generator, setting["trials"])
@@ -35,6 +37,7 @@ def recover_at_delta(setting: Setting, generator: torch.Generator) -> Tensor:
     return errors_at(inferred, h, proof_delta(setting["m"], setting["t"]) * size)
 
 
+@measurement("alm.proof.recover_without_threshold")
 def recover_without_threshold(setting: Setting, generator: torch.Generator) -> list[float]:
     """Mean of ‖ĥ − h‖² / ‖h‖², neither offset nor ReLU on the way up, for each of so many W.
 

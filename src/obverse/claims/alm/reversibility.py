@@ -7,7 +7,7 @@ from math import log, sqrt
 import torch
 from torch import Tensor
 
-from ..claim import Claim
+from ..claim import Claim, measurement
 from ..conditions import check_layer
 from ..rates import Along, Exponent, NotGrowing
 from ..registry import register
@@ -28,6 +28,7 @@ def rate(setting: Setting) -> float:
     return sparsity_ratio(setting) * log(setting["m"])
 
 
+@measurement("alm.reversibility.recover")
 def recover(setting: Setting, generator: torch.Generator) -> Tensor:
     """Relative error of fresh h under one W, with the θ found on other h under that W."""
     return recover_with_one_offset(setting, generator)

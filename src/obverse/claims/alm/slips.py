@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ...errors import BadInput
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..conditions import check_keep, check_layer
 from ..rates import Along, NotGrowing
 from ..registry import register
@@ -53,6 +53,7 @@ def check_pattern(setting: Setting) -> None:
         )
 
 
+@measurement("alm.slips.measure_pattern")
 def measure_pattern(setting: Setting, generator: torch.Generator) -> Tensor:
     """How often, over a batch of masks, just the first `ones` of n entries are kept."""
     check_pattern(setting)
@@ -71,6 +72,7 @@ def pattern(setting: Setting) -> float:
     return float(pattern_printed(setting) * (1 - setting["keep"]) ** (setting["n"] - setting["ones"]))
 
 
+@measurement("alm.slips.measure_nonzeros")
 def measure_nonzeros(setting: Setting, generator: torch.Generator) -> Tensor:
     """‖x‖₀ for x = r(αWh) ⊙ mask, one W and mask a trial."""
     signal = (_weights(setting, generator) @ _hidden(setting)).relu()
@@ -87,6 +89,7 @@ def kept_half(setting: Setting) -> float:
     return kept(setting) / 2
 
 
+@measurement("alm.slips.measure_kept")
 def measure_kept(setting: Setting, generator: torch.Generator) -> Tensor:
     """How many of n entries a mask leaves whose keep probability is the formula `rho`."""
     check_layer(setting)
@@ -100,6 +103,7 @@ def sparsity(setting: Setting) -> float:
     return float(setting["k"])
 
 
+@measurement("alm.slips.measure_error")
 def measure_error(setting: Setting, generator: torch.Generator) -> Tensor:
     """‖Wᵀx − h‖∞ where ‖h‖ = `size`."""
     weights = _weights(setting, generator)
@@ -119,6 +123,7 @@ def error_corrected(setting: Setting) -> float:
     return float(setting["size"] / sqrt(setting["t"]))
 
 
+@measurement("alm.slips.measure_recovered")
 def measure_recovered(setting: Setting, generator: torch.Generator) -> Tensor:
     """Mean of ĥ_i/h_i over the support, with r as the notes print it or with the ReLU."""
     weights = _weights(setting, generator)

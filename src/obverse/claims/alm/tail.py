@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ...errors import BadInput
-from ..claim import Claim
+from ..claim import Claim, measurement
 from ..conditions import check_layer
 from ..layer import fresh_weights
 from ..registry import register
@@ -26,6 +26,7 @@ def check_tail(setting: Setting) -> None:
         raise BadInput("z > 0 standard deviations", got=setting["z"], do="raise z")
 
 
+@measurement("alm.tail.measure_share")
 def measure_share(setting: Setting, generator: torch.Generator) -> Tensor:
     """Share of |ĥ_i| ≥ z·√(2/t)·‖h‖ among the i off the support, over a batch of W; h of k ones."""
     check_tail(setting)

@@ -16,7 +16,7 @@ from ...errors import BadInput
 from ...randomlike.controls import root_mean_square, shuffled
 from ...randomlike.reversibility import best_multiple
 from ...training import ClassifierTask, Settings, fit_classifier
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..conditions import check_layer
 from ..hidden import draw_hidden
 from ..registry import register
@@ -57,6 +57,7 @@ def error_ratio(above: float, below: float) -> float:
     return above / below
 
 
+@measurement("alm.trained.measure_tracking")
 def measure_tracking(setting: Setting, generator: torch.Generator) -> list[float]:
     """The larger over the smaller of a net's errors on test images and on their shadows."""
     ratios = []
@@ -67,11 +68,13 @@ def measure_tracking(setting: Setting, generator: torch.Generator) -> list[float
     return ratios
 
 
+@measurement("alm.trained.measure_gain")
 def measure_gain(setting: Setting, generator: torch.Generator) -> list[float]:
     """Test error with shadows over test error without, paired by seed."""
     return _paired(setting, generator, weight=setting["weight"])
 
 
+@measurement("alm.trained.measure_uniform_bias")
 def measure_uniform_bias(setting: Setting, generator: torch.Generator) -> list[float]:
     """Test error with one bias a layer over test error with one a unit, paired by seed."""
     return _paired(setting, generator, uniform_bias=True)
@@ -86,6 +89,7 @@ def _paired(setting: Setting, generator: torch.Generator, **changes: Any) -> lis
     return ratios
 
 
+@measurement("alm.trained.measure_random_like")
 def measure_random_like(setting: Setting, generator: torch.Generator) -> list[float]:
     """Recovery error through a trained layer over that through its entries in random order, on the same h."""
     if setting["layer"] not in (1, 2):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ...shadow.recovery import recovery_error
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..conditions import check_layer
 from ..hidden import draw_hidden
 from ..layer import reverse_and_infer
@@ -27,6 +27,7 @@ from .entries import FOURTH, entries
 CUT = 1.0  # θ√t/‖h‖ of the recovery: the best for normal entries at these sizes is 0.91
 
 
+@measurement("alm.universality.measure")
 def measure(setting: Setting, generator: torch.Generator) -> Tensor:
     """The fact under each W, as its mean over several h whose non-zeros are all equal.
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from ...diversity.bounds import forward_bound, forward_bound_printed
-from ..claim import Claim
+from ..claim import Claim, measurement
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal, HoldsIn, MeanBelow
@@ -23,6 +23,7 @@ from .points import (
 )
 
 
+@measurement("gan.birthday.measure_different")
 def measure_different(setting: Setting, generator: torch.Generator) -> list[float]:
     """The share of batches whose M samples are all different, one number for so many batches."""
     chances, batches = masses(setting), setting["batches"]
@@ -164,6 +165,7 @@ register(
 )
 
 
+@measurement("gan.birthday.measure_association")
 def measure_association(setting: Setting, generator: torch.Generator) -> list[float]:
     """Π_{k<M}(1 − kq)₊ over the exact probability of no collision, of random laws: one number a law."""
     check(setting)
@@ -206,6 +208,7 @@ register(
 )
 
 
+@measurement("gan.birthday.measure_pairs")
 def measure_pairs(setting: Setting, generator: torch.Generator) -> list[float]:
     """Equal pairs among M samples, the mean of so many batches."""
     chances, samples, batches = masses(setting), setting["samples"], setting["batches"]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ...diversity.bounds import effective_support_bound, lower_limit, support_at_least
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal, HoldsIn, MeanBelow
@@ -40,6 +40,7 @@ def drawn_batches(setting: Setting, chances: Tensor, generator: torch.Generator)
     return pool[order[:, :samples]]
 
 
+@measurement("gan.birthday_confidence.measure_coverage")
 def measure_coverage(setting: Setting, generator: torch.Generator) -> list[float]:
     """1 over the bound that a test of B batches ends with: covered where it is at most Σ p_i²."""
     chances, values = masses(setting), []
@@ -163,6 +164,7 @@ register(
 )
 
 
+@measurement("gan.birthday_confidence.measure_none_seen")
 def measure_none_seen(setting: Setting, generator: torch.Generator) -> list[float]:
     """The share of tests in which B batches pass without a collision, one number for so many tests."""
     chances, batches, tests = none_seen_law(setting), setting["batches"], setting["tests"]

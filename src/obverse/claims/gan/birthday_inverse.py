@@ -12,7 +12,7 @@ from math import exp, expm1, log
 import torch
 
 from ...diversity.bounds import effective_support_bound, popular_estimate, printed_bound
-from ..claim import Claim
+from ..claim import Claim, measurement
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal, MeanBelow
@@ -23,6 +23,7 @@ INVERSE = f"{BIRTHDAY}, the bound on N from γ"
 WHOLE = 36.0  # of ln 1/(1 − γ): beyond it γ is 1 in float64
 
 
+@measurement("gan.birthday_inverse.measure_lost")
 def measure_lost(setting: Setting, generator: torch.Generator) -> list[float]:
     """ln 1/(1 − γ), γ the share of so many batches that have a collision."""
     return [-log(share) for share in measure_different(setting, generator)]
@@ -179,6 +180,7 @@ register(
 )
 
 
+@measurement("gan.birthday_inverse.measure_seen")
 def measure_seen(setting: Setting, generator: torch.Generator) -> list[float]:
     """How many of the N points were seen among many samples: N, or a little less."""
     chances = masses(setting)[: setting["points"]]
@@ -194,6 +196,7 @@ def support_printed(setting: Setting) -> float:
     return printed_bound(1 - all_different(setting), setting["samples"], setting.get("rho", 1.0))
 
 
+@measurement("gan.birthday_inverse.measure_effective")
 def measure_effective(setting: Setting, generator: torch.Generator) -> list[float]:
     """1/q̂, where q̂ is the share of equal pairs in so many batches."""
     samples, pairs = setting["samples"], []

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ...errors import BadInput
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..rates import Along, Exponent, NotGrowing
 from ..registry import register
 from ..results import Setting
@@ -52,6 +52,7 @@ def circle_payoff(places: int) -> Tensor:
     return (inside.mean(0) - inside).flatten(1)
 
 
+@measurement("gan.equilibrium.measure_pure")
 def measure_pure(setting: Setting, generator: torch.Generator) -> list[float]:
     """min max − max min over single generators and discriminators; the pictures in a random order."""
     check_game(setting)
@@ -81,6 +82,7 @@ def arcs_payoff(points: Tensor) -> Tensor:
     return torch.cat([(closed - length).flatten(1), (whole - inner).flatten(1)], 1)
 
 
+@measurement("gan.equilibrium.measure_weights")
 def measure_weights(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of T random point masses with the best weights, by linear programming over all arcs."""
     check_game(setting)
@@ -98,6 +100,7 @@ def longest_spacing(setting: Setting) -> float:
     return sum(1 / k for k in range(1, count + 1)) / count
 
 
+@measurement("gan.equilibrium.measure_circle")
 def measure_circle(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of T random point masses of equal weight, over all arcs."""
     check_game(setting)
@@ -115,6 +118,7 @@ def random_payoff(discriminators: int, generator: torch.Generator) -> Tensor:
     return both.mean(0) - both
 
 
+@measurement("gan.equilibrium.measure_sampled")
 def measure_sampled(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of T pictures drawn from the real law with equal weights, each time in another game."""
     check_game(setting)
@@ -136,6 +140,7 @@ def sampled_rate(setting: Setting) -> float:
     return sqrt(log(setting["discriminators"]) / setting["generators"])
 
 
+@measurement("gan.equilibrium.measure_hedge")
 def measure_hedge(setting: Setting, generator: torch.Generator) -> list[float]:
     """What both sides could still win after T rounds of multiplicative weights against the best generator."""
     check_game(setting)
@@ -161,6 +166,7 @@ def half_lines_gap(centres: Tensor, sigma: float) -> float:
     return float((below - LINE.clamp(0, 1)).abs().max())
 
 
+@measurement("gan.equilibrium.measure_gaussians")
 def measure_gaussians(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of T Gaussians with uniform centres and σ = 0.2·T^{−narrowing}."""
     check_game(setting)
@@ -186,6 +192,7 @@ def wrapped_gap(centres: Tensor, sigma: float) -> float:
     return float(excess.max() - excess.min())
 
 
+@measurement("gan.equilibrium.measure_wrapped")
 def measure_wrapped(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of T such Gaussians with uniform centres."""
     check_game(setting)

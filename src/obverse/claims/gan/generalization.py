@@ -13,7 +13,7 @@ from math import ceil, exp, lgamma, log, log1p, sqrt
 import torch
 
 from ...errors import BadInput
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..rates import Along, Exponent, NotGrowing
 from ..registry import register
 from ..results import Setting
@@ -70,6 +70,7 @@ def net_bound(p: int, m: int, lipschitz: float = 1.0) -> float:
 # Cells: θ ∈ [0, 1]^p, D = θ_k in the k-th cell
 
 
+@measurement("gan.generalization.measure_cells")
 def measure_cells(setting: Setting, generator: torch.Generator) -> list[float]:
     """The distance, for the best θ: a vertex of the cube."""
     check_sizes(setting)
@@ -112,6 +113,7 @@ def half_epsilon(setting: Setting) -> float:
     return float(setting["epsilon"] / 2)
 
 
+@measurement("gan.generalization.measure_unseen")
 def measure_unseen(setting: Setting, generator: torch.Generator) -> list[float]:
     """1 − payoff of the best θ against a generator that shows m pictures and no other."""
     check_sizes(setting)
@@ -129,6 +131,7 @@ def pictures_per_cell(setting: Setting) -> float:
 # The unit ball
 
 
+@measurement("gan.generalization.measure_ball")
 def measure_ball(setting: Setting, generator: torch.Generator) -> list[float]:
     """m times the distance squared, for points on the unit sphere and D = ⟨v, x⟩, ‖v‖ ≤ 1."""
     check_sizes(setting)
@@ -146,6 +149,7 @@ def one(setting: Setting) -> float:
 # Waves: two parameters, L-Lipschitz up to a factor π
 
 
+@measurement("gan.generalization.measure_waves")
 def measure_waves(setting: Setting, generator: torch.Generator) -> list[float]:
     """The distance for D = ½ + a/2·cos(2πLθx), over a fine grid of θ."""
     check_sizes(setting)
@@ -173,6 +177,7 @@ def size_of(setting: Setting) -> int:
     return parameters(setting["inputs"], setting["hidden"])
 
 
+@measurement("gan.generalization.measure_trained")
 def measure_trained(setting: Setting, generator: torch.Generator) -> list[float]:
     """What a net trained on m points and on ever fresh data finds between them, on held-out data."""
     check_sizes(setting)

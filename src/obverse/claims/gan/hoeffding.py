@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ...errors import BadInput
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..registry import register
 from ..results import Setting
 from ..rules import MeanBelow
@@ -35,6 +35,7 @@ def mean_values(setting: Setting, generator: torch.Generator) -> Tensor:
     return means
 
 
+@measurement("gan.hoeffding.measure_deviation")
 def measure_deviation(setting: Setting, generator: torch.Generator) -> list[float]:
     """The share of runs in which the mean of D is ε/4 or more away from its expectation."""
     check(setting)

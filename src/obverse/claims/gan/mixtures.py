@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ...errors import BadInput
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..rates import Along, Exponent, NotGrowing
 from ..registry import register
 from ..results import Setting
@@ -101,6 +101,7 @@ def variation(heights: Tensor) -> float:
     return float(torch.cat([outside, heights, outside]).diff().abs().sum())
 
 
+@measurement("gan.mixtures.measure_histograms")
 def measure_histograms(setting: Setting, generator: torch.Generator) -> list[float]:
     """Distance ÷ (σ · variation), for random histograms."""
     check_width(setting)
@@ -128,6 +129,7 @@ def bells_distance(centres: Tensor, widths: Tensor, weights: Tensor, sigma: floa
     return float((own - mixed).abs().sum() * step)
 
 
+@measurement("gan.mixtures.measure_closed")
 def measure_closed(setting: Setting, generator: torch.Generator) -> list[float]:
     """The distance for N(c, s²), by σ ÷ s, or for the uniform law, by quadrature."""
     check_width(setting)
@@ -153,6 +155,7 @@ def closed_form(setting: Setting) -> float:
     return 2 * (erf(crossing / sqrt(2)) - erf(crossing / wide / sqrt(2)))
 
 
+@measurement("gan.mixtures.measure_smooth")
 def measure_smooth(setting: Setting, generator: torch.Generator) -> list[float]:
     """The distance for random mixtures of three normal densities, of widths 0.5 to 1."""
     check_width(setting)
@@ -168,6 +171,7 @@ def square(setting: Setting) -> float:
     return float(setting["sigma"] ** 2)
 
 
+@measurement("gan.mixtures.measure_arcsine")
 def measure_arcsine(setting: Setting, generator: torch.Generator) -> list[float]:
     """The distance for p = 1/(π√(x(1 − x))), which is infinite at both ends; x = sin² t, at random t."""
     check_width(setting)
@@ -226,6 +230,7 @@ def in_cantor_set(x: Tensor) -> Tensor:
     return inside
 
 
+@measurement("gan.mixtures.measure_singular")
 def measure_singular(setting: Setting, generator: torch.Generator) -> list[float]:
     """The distance of P and P ∗ N(0, σ²). In total variation: 1 less the share of the mixture's draws that
     fall into a set of which P has all."""
@@ -252,6 +257,7 @@ def coupled(setting: Setting) -> float:
 # Finitely many Gaussians, and what "P(x)N(x, σ²) at every x" adds up to
 
 
+@measurement("gan.mixtures.measure_finite")
 def measure_finite(setting: Setting, generator: torch.Generator) -> list[float]:
     """∫|p − f| for f with a Gaussian of width ½T^{−power} at each of T draws of p, which is normal.
 
@@ -273,6 +279,7 @@ def two_fifths(setting: Setting) -> float:
     return float(setting["components"] ** -0.4)
 
 
+@measurement("gan.mixtures.measure_mass")
 def measure_mass(setting: Setting, generator: torch.Generator) -> list[float]:
     """The mass of Σ w N(x, σ²) over a grid of x with a random offset, for a normal law P."""
     check_width(setting)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ...errors import BadInput, ObverseError
 from ...identity.factorize import factorize, gamma, product
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..rates import Along, Exponent, NotGrowing
 from ..registry import register
 from ..results import Setting
@@ -103,6 +103,7 @@ def _largest(factors: list[Tensor], matrix: Tensor, wrong: float = WRONG) -> flo
     return float(torch.linalg.matrix_norm(torch.stack(factors), 2).max())
 
 
+@measurement("identity.factorization.measure_largest")
 def measure_largest(setting: Setting, generator: torch.Generator) -> list[float]:
     """max‖A_i‖ for one R a trial."""
     check_factors(setting)
@@ -265,6 +266,7 @@ def check_condition(setting: Setting) -> None:
         raise BadInput("a condition number κ > 1", got=setting["condition"], do="raise condition")
 
 
+@measurement("identity.factorization.measure_rescaled")
 def measure_rescaled(setting: Setting, generator: torch.Generator) -> list[float]:
     """The least γ of cR over c > 0, by search, for random R of the condition number κ and any scale."""
     from scipy.optimize import minimize_scalar
@@ -347,6 +349,7 @@ def sheared(setting: Setting, axes: Tensor, layers: int = 1) -> Tensor:
     return axes @ turned @ axes.T
 
 
+@measurement("identity.factorization.measure_sheared")
 def measure_sheared(setting: Setting, generator: torch.Generator) -> list[float]:
     """max‖A_i‖ of l equal factors, R^{1/l} − I, or of those from the polar form."""
     check_sheared(setting)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ...errors import BadInput
 from ...identity.landscape import gradient
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal
@@ -32,6 +32,7 @@ def problem(d: int) -> tuple[Tensor, Tensor]:
     return target, torch.diag(sizes.flip(0)) + 0.5 / d
 
 
+@measurement("identity.gradients.measure_gradient")
 def measure_gradient(setting: Setting, generator: torch.Generator) -> list[float]:
     """‖∇f‖²/l at random weights, each N(0, s²)."""
     check_start(setting)
@@ -102,6 +103,7 @@ def expected_gradient(setting: Setting) -> float:
     return sum(squares) / len(squares)
 
 
+@measurement("identity.gradients.measure_at_zero")
 def measure_at_zero(setting: Setting, generator: torch.Generator) -> list[float]:
     """‖∂f/∂A_i‖/‖(I − R)Σ‖ at A = 0 for one layer i; R normal, Σ of normal data."""
     check_net(setting)

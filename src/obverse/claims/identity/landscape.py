@@ -14,7 +14,7 @@ from torch import Tensor
 from ...errors import BadInput
 from ...identity.descent import critical_point, descend
 from ...identity.landscape import gradient, project, risk, spectral_norms
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal, HoldsIn
@@ -79,6 +79,7 @@ def _covariance(setting: Setting, generator: torch.Generator) -> Tensor:
     return covariance
 
 
+@measurement("identity.landscape.measure_critical")
 def measure_critical(setting: Setting, generator: torch.Generator) -> list[float]:
     """The largest f/f_opt of `found` critical points, each of a problem of its own; with noise ζ ~ N(0, I).
 
@@ -125,6 +126,7 @@ def check_turn(setting: Setting) -> None:
         )
 
 
+@measurement("identity.landscape.measure_projected")
 def measure_projected(setting: Setting, generator: torch.Generator) -> list[float]:
     """f/f_opt where projected descent ends, with R a rotation of the plane and a start turned the other way.
 
@@ -143,6 +145,7 @@ def measure_projected(setting: Setting, generator: torch.Generator) -> list[floa
     return ends
 
 
+@measurement("identity.landscape.measure_inverse_slope")
 def measure_inverse_slope(setting: Setting, generator: torch.Generator) -> list[float]:
     """l(1 − τ)^{2l−2}(f − f_opt)/‖∇f‖² with τ = ‖A‖: the largest of some draws of A, R and Σ.
 
@@ -172,6 +175,7 @@ def inverse_corrected(setting: Setting) -> float:
     return float(1 / (4 * setting["sigma"]))
 
 
+@measurement("identity.landscape.measure_slope")
 def measure_slope(setting: Setting, generator: torch.Generator) -> list[float]:
     """‖∇f‖²/(f − f_opt) where all A_i = −τI and M − R sees only the axis of Σ with the least spread."""
     check_net(setting)
@@ -204,6 +208,7 @@ def smoothness(setting: Setting) -> float:
     return float(2 * layers * large ** (2 * layers - 2) * top + bending)
 
 
+@measurement("identity.landscape.measure_descent")
 def measure_descent(setting: Setting, generator: torch.Generator) -> list[float]:
     """Steps that gradient descent takes for each factor e in f − f_opt, from A = 0, at rate 1/smoothness.
 

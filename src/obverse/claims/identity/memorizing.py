@@ -13,7 +13,7 @@ from torch import Tensor
 from ...errors import BadInput
 from ...identity.construct import random_projection
 from ...identity.memorize import memorize
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..rates import Along, NotGrowing
 from ..registry import register
 from ..results import Setting
@@ -71,6 +71,7 @@ def printed_net(x: Tensor, y: Tensor, classes: int, generator: torch.Generator) 
     return best
 
 
+@measurement("identity.memorizing.measure_expressed")
 def measure_expressed(setting: Setting, generator: torch.Generator) -> list[float]:
     """1 for a random data set of which every point gets its label, else 0; printed steps get unit points."""
     found = []
@@ -90,6 +91,7 @@ def always(setting: Setting) -> float:
     return 1.0
 
 
+@measurement("identity.memorizing.measure_parameters")
 def measure_parameters(setting: Setting, generator: torch.Generator) -> list[float]:
     """Parameters of the built net beside its random projection, counted over its tensors."""
     found = []
@@ -110,6 +112,7 @@ def size_bound(setting: Setting) -> float:
     return 3 * size_rate(setting)
 
 
+@measurement("identity.memorizing.measure_block")
 def measure_block(setting: Setting, generator: torch.Generator) -> list[float]:
     """Share of 2k points that are where the printed lemma has them: k moved onto targets, k left in place.
 
@@ -136,6 +139,7 @@ def all_there(setting: Setting) -> float:
     return 1.0
 
 
+@measurement("identity.memorizing.measure_built_block")
 def measure_built_block(setting: Setting, generator: torch.Generator) -> list[float]:
     """Share of (block, point) pairs that are as they should be: moved onto a target, or just where it was."""
     found = []
@@ -158,6 +162,7 @@ def measure_built_block(setting: Setting, generator: torch.Generator) -> list[fl
     return found
 
 
+@measurement("identity.memorizing.measure_length")
 def measure_length(setting: Setting, generator: torch.Generator) -> Tensor:
     """‖A_0 x‖² of a unit vector, A_0 with entries of the given size, a fresh one a trial."""
     check_points(setting)
@@ -169,6 +174,7 @@ def measure_length(setting: Setting, generator: torch.Generator) -> Tensor:
     return (entries @ x.unsqueeze(2)).square().sum((1, 2))
 
 
+@measurement("identity.memorizing.measure_distances")
 def measure_distances(setting: Setting, generator: torch.Generator) -> list[float]:
     """The largest factor by which A_0 shrinks a squared distance between n points, one A_0 a trial."""
     width = ceil(setting["c"] * log(setting["n"]))

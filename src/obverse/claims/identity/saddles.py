@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ...errors import BadInput
 from ...identity.landscape import gradient, hessian
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal
@@ -24,6 +24,7 @@ def _orthogonal(d: int, generator: torch.Generator) -> Tensor:
     return axes
 
 
+@measurement("identity.saddles.measure_curvature")
 def measure_curvature(setting: Setting, generator: torch.Generator) -> list[float]:
     """−λ_min of the Hessian at a critical point of A_2 A_1 of low rank: the best approximation of R, less its
     `missing` largest directions. R is `size` times an orthogonal matrix, and Σ has eigenvalues up to σ.

@@ -19,7 +19,7 @@ from ...ladder.disentangle import (
     off_block,
     product_conditional,
 )
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal, HoldsIn
@@ -57,6 +57,7 @@ def _per_column(activation: Tensor, generator: torch.Generator) -> Tensor:
     return torch.stack([FUNCTIONS[kind](activation[:, j]) for j, kind in enumerate(chosen)], 1)
 
 
+@measurement("ladder.disentangled.measure_lemma1")
 def measure_lemma1(setting: Setting, generator: torch.Generator) -> list[float]:
     """How disentangled a sum, a function per column, or a product of these is, of disentangled F^(i)."""
     check_factors(setting)
@@ -96,6 +97,7 @@ def _separable(sets: list[list[int]], generator: torch.Generator) -> Tensor:
     return weights
 
 
+@measurement("ladder.disentangled.measure_forward")
 def measure_forward(setting: Setting, generator: torch.Generator) -> list[float]:
     """How disentangled F_α is, of children with sets S of their own, under any P(z_α)."""
     check_factors(setting)
@@ -117,6 +119,7 @@ def measure_forward(setting: Setting, generator: torch.Generator) -> list[float]
     return found
 
 
+@measurement("ladder.disentangled.measure_update")
 def measure_update(setting: Setting, generator: torch.Generator) -> list[float]:
     """How separable ΔW = (PF)ᵀG̃ is: 1 less its share outside the blocks [S_j, j]."""
     check_factors(setting)
@@ -137,6 +140,7 @@ def measure_update(setting: Setting, generator: torch.Generator) -> list[float]:
     return found
 
 
+@measurement("ladder.disentangled.measure_eq104")
 def measure_eq104(setting: Setting, generator: torch.Generator) -> list[float]:
     """How far PᵀG̃Wᵀ is from eq. 104, as a share of it: blocks P_Sᵀg̃w_Sᵀ between the p[S] of the others."""
     check_factors(setting)
@@ -194,12 +198,14 @@ def _back_from_copies(setting: Setting, generator: torch.Generator) -> Tensor:
     return _shares(conditional.mT @ gradient @ _separable(sets, generator).mT)
 
 
+@measurement("ladder.disentangled.measure_own_copies")
 def measure_own_copies(setting: Setting, generator: torch.Generator) -> list[float]:
     """Of a node among the copies."""
     check_copies(setting)
     return [float(_back_from_copies(setting, generator)[0]) for _ in range(setting["trials"])]
 
 
+@measurement("ladder.disentangled.measure_beside_copies")
 def measure_beside_copies(setting: Setting, generator: torch.Generator) -> list[float]:
     """Of the node beside the copies, which meets p[S_1] in place of a product."""
     check_copies(setting)
@@ -249,6 +255,7 @@ def _differences(size: int, count: int, generator: torch.Generator) -> Tensor:
     return apart
 
 
+@measurement("ladder.disentangled.measure_parents")
 def measure_parents(setting: Setting, generator: torch.Generator) -> list[float]:
     """How much of Σ_α c_α(v₊ − v₋) is disentangled, for the best c, of a node in S: mean of some draws."""
     check_parents(setting)
@@ -270,6 +277,7 @@ def spanned_share(setting: Setting) -> float:
     return float(setting["parents"] / (2 ** setting["shared"] - 1))
 
 
+@measurement("ladder.disentangled.measure_two_parents")
 def measure_two_parents(setting: Setting, generator: torch.Generator) -> list[float]:
     """1 less the second singular value over the first, of c₁D₁ + c₂D₂, c for rows or columns of sum 0."""
     check_counts(setting)

@@ -20,7 +20,7 @@ from ...ladder.reformulation import reformulate
 from ...ladder.student import Student
 from ...ladder.summaries import random_table, renumber
 from ...ladder.teacher import Teacher, enumerate_teacher
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..rates import Along, Exponent
 from ..registry import register
 from ..results import Setting
@@ -65,6 +65,7 @@ def events_apart(teacher: Teacher, seen: Pass, student: Student) -> float:
     )
 
 
+@measurement("ladder.exact.measure_recursive")
 def measure_recursive(setting: Setting, generator: torch.Generator) -> list[float]:
     """How far E[g_j | x_k] is from E over x_j given x_k of E[g_j | x_j]; labels are any function of x."""
     check_ladder(setting)
@@ -95,6 +96,7 @@ def _projections(teacher: Teacher, seen: Pass) -> list[tuple[Tensor, Tensor]]:
     return pairs
 
 
+@measurement("ladder.exact.measure_conditions")
 def measure_conditions(setting: Setting, generator: torch.Generator) -> list[float]:
     """The largest gap of focus, broadness, decorrelation and the fourth condition, of any edge or region."""
     check_ladder(setting)
@@ -115,6 +117,7 @@ def measure_conditions(setting: Setting, generator: torch.Generator) -> list[flo
     return found
 
 
+@measurement("ladder.exact.measure_exact")
 def measure_exact(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap between inputs and events, F, G̃ and all steps together."""
     check_ladder(setting)
@@ -148,6 +151,7 @@ def _recursion(compared: Comparison) -> float:
     )
 
 
+@measurement("ladder.exact.measure_recursion")
 def measure_recursion(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of F and G̃ where Theorem 2's conditions hold, and P(x|z) is no delta."""
     check_ladder(setting)
@@ -160,6 +164,7 @@ def measure_recursion(setting: Setting, generator: torch.Generator) -> list[floa
     return found
 
 
+@measurement("ladder.exact.measure_steps")
 def measure_steps(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of ΔW in the same place."""
     check_ladder(setting)
@@ -174,6 +179,7 @@ def measure_steps(setting: Setting, generator: torch.Generator) -> list[float]:
     return found
 
 
+@measurement("ladder.exact.measure_covariance")
 def measure_covariance(setting: Setting, generator: torch.Generator) -> list[float]:
     """How far ΔW is from (PF)ᵀG̃ plus the mean covariance of f_k and g_j inside events."""
     check_ladder(setting)
@@ -193,6 +199,7 @@ def measure_covariance(setting: Setting, generator: torch.Generator) -> list[flo
     return found
 
 
+@measurement("ladder.exact.measure_backward")
 def measure_backward(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of P(z_β)E[g_α | z_β] and P_αβᵀG̃_α, edge by edge, where contents are not independent."""
     check_ladder(setting)
@@ -205,6 +212,7 @@ def measure_backward(setting: Setting, generator: torch.Generator) -> list[float
     return found
 
 
+@measurement("ladder.exact.measure_forward")
 def measure_forward(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of E[f_β | z_α] and P_αβF_β, edge by edge, in the same place."""
     check_ladder(setting)
@@ -222,6 +230,7 @@ def _compared(setting: Setting, generator: torch.Generator) -> Comparison:
     return compare_pass(teacher, student, seen, lowest)
 
 
+@measurement("ladder.exact.measure_bayes")
 def measure_bayes(setting: Setting, generator: torch.Generator) -> list[float]:
     """How far Λ_β(P^b)ᵀ is from PᵀΛ_α, events by random tables, over every edge."""
     check_ladder(setting)
@@ -246,6 +255,7 @@ def measure_bayes(setting: Setting, generator: torch.Generator) -> list[float]:
     return found
 
 
+@measurement("ladder.exact.measure_features")
 def measure_features(setting: Setting, generator: torch.Generator) -> list[float]:
     """Inputs shown by any features V, and by one node an event with weights VW: F, G̃, and ΔW beside VᵀΔW."""
     check_ladder(setting)
@@ -302,6 +312,7 @@ def _top(setting: Setting, generator: torch.Generator) -> Tensor:
     return teacher.total(seen.gradient[top], top) / teacher.prior(top)[:, None]
 
 
+@measurement("ladder.exact.measure_signs")
 def measure_signs(setting: Setting, generator: torch.Generator) -> list[float]:
     """The share of g_j(y) that are positive for y = j and negative elsewhere."""
     check_ladder(setting)
@@ -312,6 +323,7 @@ def measure_signs(setting: Setting, generator: torch.Generator) -> list[float]:
     ]
 
 
+@measurement("ladder.exact.measure_two_numbers")
 def measure_two_numbers(setting: Setting, generator: torch.Generator) -> list[float]:
     """How far g_j(y) is from the nearest a₁1[j = y] − a₂1[j ≠ y], relative."""
     check_ladder(setting)

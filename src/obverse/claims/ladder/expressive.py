@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...errors import BadInput
 from ...ladder.structure import and_weights, is_all_vert, separating_weights, vertices
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal, MeanBelow
@@ -67,6 +67,7 @@ def _exact(setting: Setting, kind: str) -> list[Tensor]:
     return [_window(values, leaves, kept) for kept in _children(kind, leaves)]
 
 
+@measurement("ladder.expressive.measure_vertices")
 def measure_vertices(setting: Setting, generator: torch.Generator) -> list[float]:
     """The share of rows that are vertices: of P of each child, averaged, or of all P side by side.
 
@@ -125,6 +126,7 @@ def _drawn(setting: Setting, rows: int, columns: int, generator: torch.Generator
     return _until(only_together, lambda: [draw() for _ in children])
 
 
+@measurement("ladder.expressive.measure_relu")
 def measure_relu(setting: Setting, generator: torch.Generator) -> list[float]:
     """1 + ‖F_ω − I‖² of a ReLU net of two layers, P at random, and weights by the theorem's proof."""
     check_counts(setting)
@@ -146,6 +148,7 @@ def check_overlap(setting: Setting) -> None:
         raise BadInput("an overlap from 0 to below leaves", got=setting["overlap"], do="lower overlap")
 
 
+@measurement("ladder.expressive.measure_and")
 def measure_and(setting: Setting, generator: torch.Generator) -> list[float]:
     """1 + ‖F_ω − I‖² of an exact ladder with AND weights in every region, from F = I of the leaves on.
 
@@ -177,6 +180,7 @@ def not_less(setting: Setting) -> float:
     return 1.0
 
 
+@measurement("ladder.expressive.measure_linear")
 def measure_linear(setting: Setting, generator: torch.Generator) -> list[float]:
     """The least ‖F_ω − I‖² of a linear net on an exact ladder: the best top weights over random ones below.
 
@@ -228,6 +232,7 @@ def _with_inside(setting: Setting, inside: int, generator: torch.Generator) -> T
     return torch.cat([drawn, mixed])
 
 
+@measurement("ladder.expressive.measure_kept")
 def measure_kept(setting: Setting, generator: torch.Generator) -> list[float]:
     """vert(PF)/vert(P), with some rows of P inside the hull and F at random, of full row rank."""
     check_rows(setting)
@@ -239,6 +244,7 @@ def measure_kept(setting: Setting, generator: torch.Generator) -> list[float]:
     return ratios
 
 
+@measurement("ladder.expressive.measure_iff")
 def measure_iff(setting: Setting, generator: torch.Generator) -> list[float]:
     """1 where PF is all-vert exactly if P is, else 0. P is so in every second trial; F has `nodes` nodes."""
     check_rows(setting)
@@ -263,6 +269,7 @@ def check_square(setting: Setting) -> None:
         )
 
 
+@measurement("ladder.expressive.measure_rank")
 def measure_rank(setting: Setting, generator: torch.Generator) -> list[float]:
     """The share of draws of W with F of full row rank: F = r(W), for P = I, or F = PW, for P at random."""
     check_square(setting)

@@ -21,7 +21,7 @@ from ...ladder.regions import tree, windows
 from ...ladder.student import Student, random_student
 from ...ladder.summaries import random_table
 from ...ladder.teacher import Teacher, enumerate_teacher, sample_teacher
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..rates import Along, Exponent
 from ..registry import register
 from ..results import Setting
@@ -94,6 +94,7 @@ def _distance(given: Tensor, also: Tensor, contents: Tensor, p: Tensor) -> float
     return float((joint - both[:, :, None] * shares[:, None]).abs().sum() / 2)
 
 
+@measurement("ladder.lossy.measure_broadness")
 def measure_broadness(setting: Setting, generator: torch.Generator) -> list[float]:
     """The distance of P(x_α | z_α, z_β) and P(x_α | z_α), summed over every content of the region."""
     check_lossy(setting)
@@ -136,6 +137,7 @@ def broadness(setting: Setting) -> float:
     return total
 
 
+@measurement("ladder.lossy.measure_told")
 def measure_told(setting: Setting, generator: torch.Generator) -> list[float]:
     """The share of random tables of which it is right that broadness holds where, and only where, no two
     joint events of the children are taken for one."""
@@ -173,6 +175,7 @@ def _living(setting: Setting, generator: torch.Generator) -> tuple[Teacher, Stud
     raise BadInput("students without a dead region", got=f"none in {DRAWS} draws", do="raise nodes")
 
 
+@measurement("ladder.lossy.measure_lossy")
 def measure_lossy(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of ΔW through the whole recursion, which is given the true gates."""
     check_lossy(setting)
@@ -187,6 +190,7 @@ def measure_lossy(setting: Setting, generator: torch.Generator) -> list[float]:
     return found
 
 
+@measurement("ladder.lossy.measure_upward")
 def measure_upward(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of F through the whole recursion."""
     check_lossy(setting)
@@ -201,6 +205,7 @@ def measure_upward(setting: Setting, generator: torch.Generator) -> list[float]:
     return found
 
 
+@measurement("ladder.lossy.measure_downward")
 def measure_downward(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of P(z_β)E[g_α | z_β] and P_αβᵀG̃_α, edge by edge, in the same place."""
     check_lossy(setting)
@@ -223,6 +228,7 @@ def _tied(setting: Setting) -> Teacher:
     return enumerate_teacher(tree(4), {"1.0": "xor"}, p=p)
 
 
+@measurement("ladder.lossy.measure_focus")
 def measure_focus(setting: Setting, generator: torch.Generator) -> list[float]:
     """The distance of P(x_β | z_α, z_β) and P(x_β | z_β), summed over every content of the region."""
     check_lossy(setting)
@@ -231,6 +237,7 @@ def measure_focus(setting: Setting, generator: torch.Generator) -> list[float]:
     return [_distance(teacher.events["1.0"], teacher.labels, contents, teacher.p)] * setting["trials"]
 
 
+@measurement("ladder.lossy.measure_unfocused")
 def measure_unfocused(setting: Setting, generator: torch.Generator) -> list[float]:
     """|E[f_β | z_α] − P_αβF_β| ÷ |w|, the largest, for a node that shows w times the first bit."""
     check_lossy(setting)
@@ -250,6 +257,7 @@ def half_rho(setting: Setting) -> float:
     return float(setting["rho"] / 2)
 
 
+@measurement("ladder.lossy.measure_fourth")
 def measure_fourth(setting: Setting, generator: torch.Generator) -> list[float]:
     """What (PF)ᵀG̃ lacks of ΔW, ÷ −w, where a linear node sums even bits with the same weight w."""
     check_lossy(setting)
@@ -280,6 +288,7 @@ def fourth_of_and(setting: Setting) -> float:
     return float(one + (count - 1) * two - count * one**2 / (1 - every))
 
 
+@measurement("ladder.lossy.measure_gates")
 def measure_gates(setting: Setting, generator: torch.Generator) -> list[float]:
     """How far E[f | z] is from D·E[f_raw | z] + D(1 − D)(E[f_raw | open, z] − E[f_raw | shut, z])."""
     check_lossy(setting)
@@ -302,6 +311,7 @@ def measure_gates(setting: Setting, generator: torch.Generator) -> list[float]:
     return found
 
 
+@measurement("ladder.lossy.measure_settled")
 def measure_settled(setting: Setting, generator: torch.Generator) -> list[float]:
     """The share of nodes and events of which it is right that they are uncorrelated where, and only where,
     the event settles the gate."""
@@ -324,6 +334,7 @@ def measure_settled(setting: Setting, generator: torch.Generator) -> list[float]
     return found
 
 
+@measurement("ladder.lossy.measure_projected")
 def measure_projected(setting: Setting, generator: torch.Generator) -> list[float]:
     """‖G̃ − eq. 12's G̃‖ ÷ ‖G̃‖ below batch norm, in regions with two events."""
     check_lossy(setting)
@@ -361,6 +372,7 @@ def _drawn(setting: Setting, generator: torch.Generator) -> Iterator[tuple[list[
         yield messages(some), exact
 
 
+@measurement("ladder.lossy.measure_units")
 def measure_units(setting: Setting, generator: torch.Generator) -> list[float]:
     """The share of numbers that are within two of their stated standard errors of the truth."""
     check_lossy(setting)
@@ -375,6 +387,7 @@ def measure_units(setting: Setting, generator: torch.Generator) -> list[float]:
     return found
 
 
+@measurement("ladder.lossy.measure_sampled")
 def measure_sampled(setting: Setting, generator: torch.Generator) -> list[float]:
     """‖drawn − exact‖ ÷ ‖exact‖."""
     check_lossy(setting)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ...errors import BadInput
 from ...ladder.batchnorm import normalize, project
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..rates import Along, Exponent
 from ..registry import register
 from ..results import Setting
@@ -44,6 +44,7 @@ def _plain(raw: Tensor, p: Tensor, eps: float) -> Tensor:
     return (raw - mean) / (variance + eps).sqrt()
 
 
+@measurement("ladder.normalized.measure_theorem5")
 def measure_theorem5(setting: Setting, generator: torch.Generator) -> list[float]:
     """How far c₁/σ·P_{f,1}g and Sᵀg are from autograd's gradients, relative; the larger of the two.
 
@@ -79,6 +80,7 @@ def check_events(setting: Setting) -> None:
         raise BadInput("two events or more", got=setting["events"], do="raise events")
 
 
+@measurement("ladder.normalized.measure_variance")
 def measure_variance(setting: Setting, generator: torch.Generator) -> list[float]:
     """σ² from f(z) and, if `within`, from the variance that is left in z, over the variance of f(x).
 
@@ -194,6 +196,7 @@ def at_most_rounding(setting: Setting) -> float:
     return ROUNDING
 
 
+@measurement("ladder.normalized.measure_centred")
 def measure_centred(setting: Setting, generator: torch.Generator) -> list[float]:
     """1 − |1ᵀG̃|/Σ|G̃| of the gradient at the linear layer's output, both averaged over nodes."""
     check_nets(setting)
@@ -203,6 +206,7 @@ def measure_centred(setting: Setting, generator: torch.Generator) -> list[float]
     return shares
 
 
+@measurement("ladder.normalized.measure_slope")
 def measure_slope(setting: Setting, generator: torch.Generator) -> list[float]:
     """|⟨w_j, ∇w_j⟩|/(‖w_j‖·max‖∇w_i‖), the largest of a net's nodes; w_j with the bias if that is `counted`.
 
@@ -231,6 +235,7 @@ def _descent(setting: Setting, steps: int, generator: torch.Generator) -> tuple[
     return before, nets.energy(), torch.stack(slopes)
 
 
+@measurement("ladder.normalized.measure_growth")
 def measure_growth(setting: Setting, generator: torch.Generator) -> list[float]:
     """½‖w_j‖² after `steps` steps of descent over what it was before, the row of a net that changes most."""
     check_nets(setting)
@@ -239,6 +244,7 @@ def measure_growth(setting: Setting, generator: torch.Generator) -> list[float]:
     return ratios
 
 
+@measurement("ladder.normalized.measure_ledger")
 def measure_ledger(setting: Setting, generator: torch.Generator) -> list[float]:
     """What `steps` steps have added to the energy of all rows, over ½η²Σ‖∇‖²."""
     check_nets(setting)
@@ -247,6 +253,7 @@ def measure_ledger(setting: Setting, generator: torch.Generator) -> list[float]:
     return ratios
 
 
+@measurement("ladder.normalized.measure_drift")
 def measure_drift(setting: Setting, generator: torch.Generator) -> list[float]:
     """Energy added to all rows in the time rate·steps = `time`, over time·½‖∇‖² of the start."""
     check_nets(setting)

@@ -10,7 +10,7 @@ from torch import Tensor, distributions
 
 from ...errors import BadInput
 from ...generative.vae import kl_to_standard, kl_to_standard_full
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal, MeanBelow
@@ -48,6 +48,7 @@ def _standard(d: int) -> distributions.MultivariateNormal:
     return distributions.MultivariateNormal(torch.zeros(d).double(), torch.eye(d, dtype=torch.float64))
 
 
+@measurement("vae.divergence.measure_divergence")
 def measure_divergence(setting: Setting, generator: torch.Generator) -> list[float]:
     """Means of log q(z) − log p(z) over n draws z ~ q, one a trial; densities by torch.distributions."""
     mean, covariance = the_gaussian(setting)
@@ -90,6 +91,7 @@ register(
 )
 
 
+@measurement("vae.divergence.measure_code")
 def measure_code(setting: Setting, generator: torch.Generator) -> list[float]:
     """Relative difference between the library's KL and that of torch.distributions, one Gaussian a trial."""
     found = []

@@ -15,7 +15,7 @@ from torch import Tensor, distributions
 from ...errors import BadInput
 from ...generative.likelihood import log_likelihood
 from ...generative.vae import kl_to_standard_full
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..rates import Along, Exponent
 from ..registry import register
 from ..results import Setting
@@ -120,6 +120,7 @@ def rounding(setting: Setting) -> float:
     return ROUNDING
 
 
+@measurement("vae.elbo.measure_identity")
 def measure_identity(setting: Setting, generator: torch.Generator) -> list[float]:
     """|left − right| of the identity by the largest of its terms; a model, an x and a q a trial."""
     found = []
@@ -150,6 +151,7 @@ register(
 )
 
 
+@measurement("vae.elbo.measure_gap")
 def measure_gap(setting: Setting, generator: torch.Generator) -> list[float]:
     """log p(x) less the mean of log p(x|z) + log p(z) − log q(z) over n draws z ~ q, one a trial."""
     model = the_model(setting)
@@ -191,6 +193,7 @@ register(
 )
 
 
+@measurement("vae.elbo.measure_single")
 def measure_single(setting: Setting, generator: torch.Generator) -> list[float]:
     """J = log p(x|z) − KL[q ‖ p(z)] with one z ~ q a trial."""
     model = the_model(setting)
@@ -223,6 +226,7 @@ register(
 )
 
 
+@measurement("vae.elbo.measure_tight")
 def measure_tight(setting: Setting, generator: torch.Generator) -> list[float]:
     """The largest |log p(x|z) + log p(z) − log q(z) − log p(x)| of n draws with q = p(z|x), relative."""
     found = []
@@ -256,6 +260,7 @@ register(
 )
 
 
+@measurement("vae.elbo.measure_diagonal")
 def measure_diagonal(setting: Setting, generator: torch.Generator) -> list[float]:
     """log p(x) less the largest bound that a q with diagonal covariance reaches; a random start a trial."""
     model = the_model(setting)
@@ -331,6 +336,7 @@ def _ratios(setting: Setting, generator: torch.Generator) -> Tensor:
     return found - model.evidence
 
 
+@measurement("vae.elbo.measure_ratio")
 def measure_ratio(setting: Setting, generator: torch.Generator) -> list[float]:
     """p̂(x)/p(x) with k draws, one a trial."""
     values: list[float] = _ratios(setting, generator).exp().tolist()
@@ -361,6 +367,7 @@ register(
 )
 
 
+@measurement("vae.elbo.measure_bias")
 def measure_bias(setting: Setting, generator: torch.Generator) -> list[float]:
     """r − 1 − log r with r = p̂(x)/p(x), one a trial: its mean is log p(x) − E log p̂(x), as that of r is 1
     (vae.importance.unbiased), and it scatters far less than log r."""
@@ -426,6 +433,7 @@ register(
 )
 
 
+@measurement("vae.elbo.measure_gradient")
 def measure_gradient(setting: Setting, generator: torch.Generator) -> list[float]:
     """The mean of n draws of the derivative, one a trial."""
     shape = (setting["trials"], setting["n"])
@@ -496,6 +504,7 @@ register(
 )
 
 
+@measurement("vae.elbo.measure_variances")
 def measure_variances(setting: Setting, generator: torch.Generator) -> list[float]:
     """Variance of the reparametrized derivative by that of the score's, over n draws each, one a trial."""
     found = []
@@ -527,6 +536,7 @@ register(
 )
 
 
+@measurement("vae.elbo.measure_wave")
 def measure_wave(setting: Setting, generator: torch.Generator) -> list[float]:
     """The same ratio for the derivative of E cos(ωz) by the mean of z ~ N(0, 1): mean squares of −ω sin ωz
     and z cos ωz, as both have mean 0."""
@@ -574,6 +584,7 @@ def seed_to_gumbel(z: Tensor) -> Tensor:
     return found
 
 
+@measurement("vae.elbo.measure_posterior")
 def measure_posterior(setting: Setting, generator: torch.Generator) -> list[float]:
     """KL[q ‖ p(z|x)] for an x of the model N(f(z), σ²) a trial, q the Gaussian with the posterior's mean and
     variance; by sums over a line of z."""

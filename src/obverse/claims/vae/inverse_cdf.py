@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ...errors import BadInput
-from ..claim import Claim, grid
+from ..claim import Claim, grid, measurement
 from ..registry import register
 from ..results import Setting
 from ..rules import Equal, MeanBelow
@@ -96,6 +96,7 @@ def two_sample_statistic(one: Tensor, other: Tensor) -> Tensor:
     return largest / n * sqrt(n / 2)
 
 
+@measurement("vae.inverse_cdf.measure_line")
 def measure_line(setting: Setting, generator: torch.Generator) -> list[float]:
     """The statistic between n draws of F⁻¹(Φ(z)) and n of the law itself, one a trial."""
     check_draws(setting)
@@ -145,6 +146,7 @@ register(
 )
 
 
+@measurement("vae.inverse_cdf.measure_atom")
 def measure_atom(setting: Setting, generator: torch.Generator) -> list[float]:
     """The share of n draws of F⁻¹(Φ(z)) that are 0 to 1e-9, F exponential but for a mass at 0."""
     check_draws(setting)
@@ -235,6 +237,7 @@ def draw_jointly(law: str, shape: tuple[int, ...], generator: torch.Generator) -
     return joint
 
 
+@measurement("vae.inverse_cdf.measure_joint")
 def measure_joint(setting: Setting, generator: torch.Generator) -> list[float]:
     """The statistic of draws seen along a random direction, another one in each trial."""
     check_draws(setting)
@@ -307,6 +310,7 @@ def slopes_at_most_one(z: Tensor, generator: torch.Generator) -> Tensor:
     return made - made.median()
 
 
+@measurement("vae.inverse_cdf.measure_gap")
 def measure_gap(setting: Setting, generator: torch.Generator) -> list[float]:
     """The mass of the lesser of two sides of a gap, for a random map of slope at most `slope` a trial."""
     check_draws(setting)
