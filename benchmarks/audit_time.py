@@ -10,7 +10,7 @@ from measure import Outcome, alternate, compare, publish
 from torch import Tensor, nn
 
 from obverse.nets import relu_mlp
-from obverse.randomlike import Thresholds, audit
+from obverse.weights import Thresholds, audit
 
 # The paper's net on CIFAR-10, and the first two fully connected layers of AlexNet (9216 × 4096, 4096 × 4096).
 SIZES = {"mlp": (3072, 5000, 5000, 10), "pair": (9216, 4096, 4096)}

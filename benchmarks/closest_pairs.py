@@ -19,14 +19,14 @@ import torch
 from measure import RESULTS, Outcome, alternate, compare, machine
 from torch import Tensor
 
-from obverse.diversity.pairs import closest_pairs
+from obverse.diversity._pairs import closest_pairs
 
 POINTS, MANY, COLUMNS, PAIRS = 10_000, 50_000, 3072, 10
 GIGABYTE = 10**9
 FRESH = """
 import json, sys, time, torch
 from pathlib import Path
-from obverse.diversity.pairs import closest_pairs
+from obverse.diversity._pairs import closest_pairs
 def status(name):
     return 1024 * int(Path("/proc/self/status").read_text().split(name + ":")[1].split()[0])
 rows, columns = map(int, sys.argv[1:])

@@ -13,7 +13,7 @@ import torch
 from measure import Outcome, alternate, compare, publish
 from torch import Tensor
 
-from obverse.identity.factorize import factorize, product
+from obverse.identity._factorize import factorize, product
 
 LAYERS = {500: 32, 1000: 16}  # of a matrix of this size
 BAR = 4.0

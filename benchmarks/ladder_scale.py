@@ -16,10 +16,10 @@ from statistics import median
 import torch
 from measure import Outcome, alternate, publish
 
-from obverse.ladder.compare import compare as compare_ladder
-from obverse.ladder.regions import RegionGraph, tree, windows
-from obverse.ladder.student import random_student
-from obverse.ladder.teacher import enumerate_teacher
+from obverse.ladder._compare import compare as compare_ladder
+from obverse.ladder._regions import RegionGraph, tree, windows
+from obverse.ladder._student import random_student
+from obverse.ladder._teacher import enumerate_teacher
 
 # More inputs on trees, and more edges over the same inputs: windows that overlap.
 GRAPHS = [
@@ -33,7 +33,7 @@ import json, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from ladder_scale import ladder
-from obverse.ladder.regions import tree
+from obverse.ladder._regions import tree
 start = time.perf_counter()
 found = ladder(tree(20), 20, sys.argv[2])()
 seconds = time.perf_counter() - start

@@ -20,7 +20,7 @@ from torch import nn
 from weightwatcher import WeightWatcher
 
 from obverse.nets import relu_mlp
-from obverse.randomlike import audit
+from obverse.weights import audit
 
 # What WeightWatcher is asked for, and how many times faster the audit has to be.
 ANALYSES: dict[str, tuple[dict[str, Any], float]] = {

@@ -36,7 +36,7 @@ nitpicky = False  # annotations name types of other projects, which are not fetc
 public_packages = [
     "obverse.shadow",
     "obverse.training",
-    "obverse.randomlike",
+    "obverse.weights",
     "obverse.diversity",
     "obverse.generative",
     "obverse.identity",
@@ -44,7 +44,7 @@ public_packages = [
     "obverse.claims",
     "obverse.data",
     "obverse.nets",
-    "obverse.report",
+    "obverse.present",
     "obverse",
 ]
 maximum_signature_line_length = 80

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 import obverse
 from obverse.data import load
 from obverse.nets import relu_mlp
-from obverse.randomlike.files import open_weights
+from obverse.weights._readers.open import open_weights
 
 
 def make_checkpoint(path: Path) -> Path:

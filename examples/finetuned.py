@@ -11,8 +11,8 @@ import torch
 import obverse
 from obverse.data import load
 from obverse.nets import relu_mlp
-from obverse.randomlike.against import compare_audits
-from obverse.randomlike.files import open_weights
+from obverse.weights._against import compare_audits
+from obverse.weights._readers.open import open_weights
 
 
 def trained(net: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, steps: int) -> obverse.Audit:

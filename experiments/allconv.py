@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
+from obverse._core.files import write_json
 from obverse.data import Dataset, load
-from obverse.files import write_json
 from obverse.training import (
     ClassifierTask,
     Diverged,
@@ -28,9 +28,9 @@ from obverse.training import (
     initial_net,
     read_run,
 )
-from obverse.training.compare import mean_and_se
-from obverse.training.rundir import describe_environment
-from obverse.training.settings import read_toml
+from obverse.training._compare import mean_and_se
+from obverse.training._rundir import describe_environment
+from obverse.training._settings import read_toml
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "allconv" / "results.json"

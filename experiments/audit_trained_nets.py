@@ -28,9 +28,9 @@ from trials import RESULTS
 
 from obverse.data import Dataset, load
 from obverse.nets import relu_mlp
-from obverse.randomlike import audit
-from obverse.randomlike.tables import rows
-from obverse.training.seeds import BATCHES, INITIAL, derive_generator, derive_seed
+from obverse.training._seeds import BATCHES, INITIAL, derive_generator, derive_seed
+from obverse.weights import audit
+from obverse.weights._tables import rows
 
 FILE = RESULTS / "audit-trained-nets" / "nets.jsonl"
 WEIGHTS = RESULTS.parent.parent / "runs" / "audit-trained-nets"

@@ -31,7 +31,7 @@ from shadow_variants import FromEitherLayer, HalfTheBatch, Rising, Variant
 from obverse.data import Dataset, load
 from obverse.shadow import ShadowLoss
 from obverse.training import Settings
-from obverse.training.seeds import STEPS, derive_seed
+from obverse.training._seeds import STEPS, derive_seed
 
 FOLDER = RESULTS / "better-shadow"
 QUICK_FOLDER = Path("runs") / "quick" / "better-shadow"

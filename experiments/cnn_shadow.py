@@ -24,8 +24,8 @@ from typing import Any
 import torch
 from cnn_training import Run, initial_net, shadow_measures, train
 
+from obverse._core.files import write_json
 from obverse.data import Dataset, load
-from obverse.files import write_json
 
 ROOT = Path(__file__).parent.parent
 RUNS = ROOT / "runs" / "cnn"

@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from obverse import Shadow
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
 from obverse.shadow import recovery
 
 SETTLING = 4  # noise images that batch norms take their statistics from

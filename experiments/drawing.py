@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from obverse.report.palette import LIGHT
+from obverse.present.palette import LIGHT
 
 
 def new_figure(width: float, height: float) -> Any:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from obverse.files import write_json
+from obverse._core.files import write_json
 from obverse.identity import bound, factorize, gamma, product
 
 RESULTS = Path(__file__).parent / "results" / "identity" / "factors.json"

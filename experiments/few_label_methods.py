@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from obverse.shadow import Shadow, ShadowLoss
-from obverse.shadow.controls import noisy
+from obverse.shadow._controls import noisy
 
 BatchLoss = Callable[[Tensor, Tensor], Tensor]
 WEIGHTS = (1.0, 4.0)

@@ -28,11 +28,11 @@ from few_label_methods import METHODS, batch_loss, dropout_of, pretrained
 from result_files import RESULTS, short
 from torch import Tensor, nn
 
+from obverse._core.files import write_text
 from obverse.data import Dataset, load
-from obverse.files import write_text
 from obverse.nets import relu_mlp
-from obverse.training.batches import Batches
-from obverse.training.seeds import INITIAL, SPLIT, STEPS, derive_generator, derive_seed
+from obverse.training._batches import Batches
+from obverse.training._seeds import INITIAL, SPLIT, STEPS, derive_generator, derive_seed
 
 FOLDER = RESULTS / "few-labels"
 QUICK_FOLDER = Path("runs") / "quick" / "few-labels"

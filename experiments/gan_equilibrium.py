@@ -23,10 +23,10 @@ from result_files import RESULTS, error, mean, measure
 from torch import Tensor, nn
 
 from obverse.data import load
-from obverse.generative import networks
-from obverse.generative.mixture import Mixture
-from obverse.generative.wgan import draw_shares, gradient_penalty, interpolates, picture_maker
-from obverse.report.palette import GREY
+from obverse.generative import _networks as networks
+from obverse.generative._mixture import Mixture
+from obverse.generative._wgan import draw_shares, gradient_penalty, interpolates, picture_maker
+from obverse.present.palette import GREY
 
 SHAPE = (1, 28, 28)
 LATENT, HIDDEN, WIDE = 16, 64, 320

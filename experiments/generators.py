@@ -24,24 +24,24 @@ import torch
 from result_files import RESULTS, measure
 from torch import Tensor, nn
 
+from obverse._core.tensors import load_tensors, save_tensors
 from obverse.data import Dataset, load
-from obverse.diversity.birthday import birthday_test
-from obverse.diversity.dimension import intrinsic_dimension
-from obverse.diversity.features import Features, of_module
-from obverse.diversity.memorization import memorization
-from obverse.diversity.moments import moments
-from obverse.diversity.quality import quality
-from obverse.diversity.vendi import vendi
-from obverse.generative.likelihood import log_likelihood
-from obverse.generative.shadow_generator import ShadowGenerator
-from obverse.generative.wgan import WGAN
-from obverse.nets.small_conv import small_cnn
-from obverse.tensors import load_tensors, save_tensors
-from obverse.training.classify import ClassifierTask, fit_classifier, load_trained
-from obverse.training.generator_settings import GeneratorSettings
-from obverse.training.generators import fit_generator, generator_task
-from obverse.training.rundir import create_generator_run, create_run
-from obverse.training.settings import Settings
+from obverse.diversity._birthday import birthday_test
+from obverse.diversity._dimension import intrinsic_dimension
+from obverse.diversity._features import Features, of_module
+from obverse.diversity._memorization import memorization
+from obverse.diversity._moments import moments
+from obverse.diversity._quality import quality
+from obverse.diversity._vendi import vendi
+from obverse.generative._likelihood import log_likelihood
+from obverse.generative._shadow_generator import ShadowGenerator
+from obverse.generative._wgan import WGAN
+from obverse.nets._small_conv import small_cnn
+from obverse.training._classify import ClassifierTask, fit_classifier, load_trained
+from obverse.training._generators.fit import fit_generator, generator_task
+from obverse.training._generators.settings import GeneratorSettings
+from obverse.training._rundir import create_generator_run, create_run
+from obverse.training._settings import Settings
 
 RUNS = Path("runs/generators")
 OUT = RESULTS / "generators"

@@ -9,7 +9,7 @@ import numpy as np
 from drawing import new_figure, save
 from generators import OUT, slug
 
-from obverse.report.palette import FAINT, GREY, LIGHT
+from obverse.present.palette import FAINT, GREY, LIGHT
 
 
 def draw(entries: dict[str, Any], place: Path) -> None:

@@ -20,8 +20,8 @@ from generators import GIBBS, METHODS, OUT, RBM, SHADOW, THREADS, TRAINING, Samp
 from result_files import measure
 
 from obverse.data import Dataset, load
-from obverse.training.classify import ClassifierTask
-from obverse.training.generators import generator_task
+from obverse.training._classify import ClassifierTask
+from obverse.training._generators.fit import generator_task
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 from measure import machine

@@ -8,8 +8,8 @@ from typing import Any
 
 from drawing import new_figure, save, tidy
 
-from obverse.identity.walk import Walk
-from obverse.report.palette import GREY, LIGHT, MARKERS, TINTS
+from obverse.identity._walk import Walk
+from obverse.present.palette import GREY, LIGHT, MARKERS, TINTS
 
 
 def draw_factors(found: dict[str, Any], place: Path) -> None:

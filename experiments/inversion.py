@@ -27,8 +27,8 @@ from torch.nn import functional as F
 from trained_nets import RECIPES, Trained, load_trained, test_error
 from trials import RESULTS
 
-from obverse.files import read_json, write_json
-from obverse.shadow.recovery import relative_error
+from obverse._core.files import read_json, write_json
+from obverse.shadow._recovery import relative_error
 
 ROOT = Path(__file__).parent.parent
 FOLDER = RESULTS / "inversion"

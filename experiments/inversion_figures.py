@@ -46,7 +46,7 @@ def draw_curves(results: dict[str, Any], field: str, words: str, place: Path) ->
     from matplotlib.figure import Figure
     from matplotlib.ticker import NullFormatter
 
-    from obverse.report.palette import LIGHT
+    from obverse.present.palette import LIGHT
 
     nets = list(results["nets"].items())
     figure = Figure(figsize=(10, 2.5 * len(nets)), layout="constrained")
@@ -81,7 +81,7 @@ def draw_pictures(results: dict[str, Any], place: Path, images: int = 3) -> None
     from matplotlib.figure import Figure
     from safetensors.torch import load_file
 
-    from obverse.report.images import displayed
+    from obverse.training._images import displayed
 
     found = [(name, layer) for name, layer, _ in layers(results)]
     titles = ("original", "shadow", "refined", "optimizer")

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from trained_nets import Trained
 
 from obverse.shadow import Shadow
-from obverse.shadow.controls import Shuffled
-from obverse.shadow.recovery import relative_error
+from obverse.shadow._controls import Shuffled
+from obverse.shadow._recovery import relative_error
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,10 @@ from few_labels import TUNING_SEED, Setting, Trial, error_of, grid, initial, key
 from result_files import RESULTS, short
 from torch import Tensor
 
+from obverse._core.errors import BadInput
 from obverse.data import Dataset, load
-from obverse.data.noise import flip_labels, read_labels
-from obverse.errors import BadInput
-from obverse.training.seeds import SPLIT, derive_generator
+from obverse.data._noise import flip_labels, read_labels
+from obverse.training._seeds import SPLIT, derive_generator
 
 FOLDER = RESULTS / "label-noise"
 QUICK_FOLDER = Path("runs") / "quick" / "label-noise"

@@ -19,13 +19,13 @@ import torch
 from result_files import RESULTS, mean, measure, summary
 from torch import Tensor
 
-from obverse.ladder.dynamics import Race, entropy, lost_bits, race
-from obverse.ladder.gaps import broadness_gap
-from obverse.ladder.passes import propagate
-from obverse.ladder.regions import RegionGraph, grid, tree, windows
-from obverse.ladder.student import Student, random_student
-from obverse.ladder.summaries import random_table
-from obverse.ladder.teacher import Teacher, enumerate_teacher
+from obverse.ladder._dynamics import Race, entropy, lost_bits, race
+from obverse.ladder._gaps import broadness_gap
+from obverse.ladder._passes import propagate
+from obverse.ladder._regions import RegionGraph, grid, tree, windows
+from obverse.ladder._student import Student, random_student
+from obverse.ladder._summaries import random_table
+from obverse.ladder._teacher import Teacher, enumerate_teacher
 
 GRAPHS: dict[str, tuple[RegionGraph, int]] = {  # and how many values a position takes
     "tree over 4": (tree(4), 2),

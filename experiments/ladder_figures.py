@@ -10,7 +10,7 @@ from typing import Any
 from drawing import new_figure, save, tidy
 from result_files import error, mean
 
-from obverse.report.palette import GREY, LIGHT, MARKERS
+from obverse.present.palette import GREY, LIGHT, MARKERS
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 

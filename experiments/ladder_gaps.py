@@ -17,10 +17,10 @@ import torch
 from result_files import RESULTS, measure
 from torch import Tensor
 
-from obverse.ladder.compare import compare
-from obverse.ladder.regions import RegionGraph, tree, windows
-from obverse.ladder.student import Norm, random_student
-from obverse.ladder.teacher import enumerate_teacher
+from obverse.ladder._compare import compare
+from obverse.ladder._regions import RegionGraph, tree, windows
+from obverse.ladder._student import Norm, random_student
+from obverse.ladder._teacher import enumerate_teacher
 
 SEEDS = 20
 NODES = 4

@@ -22,9 +22,9 @@ from ladder_sgd import Parameters, stacked
 from result_files import RESULTS, error, mean, measure, slope, summary
 from torch import Tensor
 
-from obverse.ladder.regions import RegionGraph
-from obverse.ladder.student import Student, random_student
-from obverse.ladder.teacher import Teacher, enumerate_teacher
+from obverse.ladder._regions import RegionGraph
+from obverse.ladder._student import Student, random_student
+from obverse.ladder._teacher import Teacher, enumerate_teacher
 
 BITS = 4  # spurious ones
 NODES, RATE, STEPS, SEEDS = 8, 0.1, 2000, 40

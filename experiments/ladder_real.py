@@ -30,19 +30,19 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from obverse.claims.work import one_thread
-from obverse.cli.ladder_net import LocalTask, fitting_windows, initial_local, settle
+from obverse._core.files import write_text
+from obverse.claims._work import one_thread
 from obverse.data import Dataset, load
-from obverse.files import write_text
-from obverse.ladder.agreement import Agreement, agreements
-from obverse.ladder.cluster import event_teacher, find_centres, k_means, nearest
-from obverse.ladder.compare import compare_pass
-from obverse.ladder.measure import measure_net
-from obverse.ladder.passes import propagate
-from obverse.ladder.real import net_graph, net_student, patches, shared_edges
+from obverse.ladder._agreement import Agreement, agreements
+from obverse.ladder._cluster import event_teacher, find_centres, k_means, nearest
+from obverse.ladder._compare import compare_pass
+from obverse.ladder._local_net import LocalTask, fitting_windows, initial_local, settle
+from obverse.ladder._measure import measure_net
+from obverse.ladder._passes import propagate
+from obverse.ladder._real import net_graph, net_student, patches, shared_edges
 from obverse.ladder.results import LevelFound
-from obverse.nets.local import LocalNet
-from obverse.training.fit import fit
+from obverse.nets._local import LocalNet
+from obverse.training._fit import fit
 
 RESULTS = Path(__file__).parent / "results" / "ladder-real"
 EVENTS = (2, 4, 8, 16, 32)

@@ -21,13 +21,13 @@ from ladder_dynamics import headed, one_hot, summed_up
 from result_files import RESULTS, mean, measure, summary
 from torch import Tensor
 
-from obverse.ladder.passes import propagate
-from obverse.ladder.reformulation import reformulate
-from obverse.ladder.regions import tree
-from obverse.ladder.selectivity import Side, chance_of_region, of_region
-from obverse.ladder.student import Student, random_student
-from obverse.ladder.summaries import random_table
-from obverse.ladder.teacher import Teacher, enumerate_teacher
+from obverse.ladder._passes import propagate
+from obverse.ladder._reformulation import reformulate
+from obverse.ladder._regions import tree
+from obverse.ladder._selectivity import Side, chance_of_region, of_region
+from obverse.ladder._student import Student, random_student
+from obverse.ladder._summaries import random_table
+from obverse.ladder._teacher import Teacher, enumerate_teacher
 
 STEPS = 1000
 AT = (0, 1, 3, 10, 30, 100, 300, 1000)

@@ -21,11 +21,11 @@ from ladder_dynamics import headed, summed_up
 from result_files import RESULTS, measure, summary
 from torch import Tensor
 
-from obverse.ladder.passes import propagate
-from obverse.ladder.reformulation import reformulate
-from obverse.ladder.regions import tree
-from obverse.ladder.student import Step, Student, random_student
-from obverse.ladder.teacher import Teacher, enumerate_teacher
+from obverse.ladder._passes import propagate
+from obverse.ladder._reformulation import reformulate
+from obverse.ladder._regions import tree
+from obverse.ladder._student import Step, Student, random_student
+from obverse.ladder._teacher import Teacher, enumerate_teacher
 
 GRAPH = headed(tree(9, 3))
 CLASSES = torch.eye(2, dtype=torch.float64)

@@ -21,10 +21,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from obverse.claims.identity.gradients import expected_squares
-from obverse.files import write_text
-from obverse.identity.descent import Descent, critical_point, descend
-from obverse.identity.landscape import gradient, gradient_bound, project, risk, spectral_norms
+from obverse._core.files import write_text
+from obverse.claims.identity._gradients import expected_squares
+from obverse.identity._descent import Descent, critical_point, descend
+from obverse.identity._landscape import gradient, gradient_bound, project, risk, spectral_norms
 
 RESULTS = Path(__file__).parent / "results" / "identity"
 NETS = {"residual": True, "plain": False}

@@ -12,7 +12,7 @@ from make_results import DOCS, put_between_marks, table
 from scipy.optimize import brentq
 
 from obverse.claims import Outcome, read_sweep
-from obverse.claims.alm.evolution import critical_ratio, evolve
+from obverse.claims.alm._evolution import critical_ratio, evolve
 
 RESULTS = Path(__file__).parent / "results" / "claims"
 LONG = Path(__file__).parent / "results" / "claims-trained"

@@ -14,8 +14,8 @@ from architectures import ARCHITECTURES
 from make_results import DOCS, put_between_marks, table
 from trials import RESULTS
 
-from obverse.files import write_text
-from obverse.records import Record, read_record
+from obverse._core.files import write_text
+from obverse._core.records import Record, read_record
 
 FILE = RESULTS / "coverage" / "coverage.json"
 PAGE = DOCS / "coverage.md"

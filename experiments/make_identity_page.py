@@ -15,7 +15,7 @@ from identity_figures import draw_allconv, draw_block, draw_factors, draw_landsc
 from make_results import DOCS, put_between_marks, table
 
 from obverse.identity import choose_width
-from obverse.identity.walk import walk
+from obverse.identity._walk import walk
 
 RESULTS = Path(__file__).parent / "results"
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks" / "results"

@@ -28,7 +28,7 @@ from inversion_figures import (
 )
 from make_results import DOCS, put_between_marks, table
 
-from obverse.files import read_json
+from obverse._core.files import read_json
 
 FOLDER = Path(__file__).parent / "results" / "inversion"
 BAR = 300  # how many times faster than the optimizer's last iteration a shadow must be

@@ -18,8 +18,8 @@ import unlabelled as few
 from drawing import new_figure, save, tidy
 from make_results import DOCS, differences, gap_table, percent, put_between_marks, table
 
-from obverse.report.palette import GREY, LIGHT
-from obverse.training.compare import mean_and_se
+from obverse.present.palette import GREY, LIGHT
+from obverse.training._compare import mean_and_se
 
 # Errors in % of fully connected nets with 100 MNIST labels, as their papers print them.
 PUBLISHED = [
@@ -199,7 +199,7 @@ def improved(folder: Path) -> str:
 
 
 def _beats(errors: Mapping[str, list[float]], name: str, other: str) -> bool:
-    from obverse.training.compare import paired_p_value
+    from obverse.training._compare import paired_p_value
 
     gap = [a - b for a, b in zip(errors[name], errors[other], strict=True)]
     p = paired_p_value(gap)

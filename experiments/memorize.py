@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from obverse._core.files import write_json
 from obverse.data import load
-from obverse.files import write_json
 from obverse.identity import (
     NotMemorized,
     choose_width,
@@ -26,8 +26,8 @@ from obverse.identity import (
     log10_lipschitz_bound,
     memorize,
 )
-from obverse.identity.recall import nearest_labels
-from obverse.nets.memory import ResidualMemory
+from obverse.identity._recall import nearest_labels
+from obverse.nets._memory import ResidualMemory
 
 RESULTS = Path(__file__).parent / "results" / "identity" / "memorize.json"
 POINTS = (100, 300, 1000, 3000, 10000, 30000, 50000)

@@ -22,7 +22,7 @@ from trials import RESULTS
 
 from obverse.data import Dataset, load
 from obverse.training import ClassifierTask, Settings
-from obverse.training.seeds import STEPS, derive_seed
+from obverse.training._seeds import STEPS, derive_seed
 
 FOLDER = RESULTS / "mnist-width-5000"
 BASE = Settings(data="mnist", hidden=(5000, 5000), weight=0.0)

@@ -15,8 +15,8 @@ from torch import Tensor
 from trials import key_of
 
 from obverse.data import Dataset
-from obverse.randomlike import audit
 from obverse.training import ClassifierTask, Diverged, Settings, fit
+from obverse.weights import audit
 
 AUDIT_IMAGES = 300  # the test images whose own h an audit sends down and up again
 

@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from obverse._core.errors import ObverseError
 from obverse.diversity import intrinsic_dimension
-from obverse.errors import ObverseError
-from obverse.explore.bench_tab import LAWS, Bench, simulate
 from obverse.identity import factorize, memorize
-from obverse.identity.factorize import product
+from obverse.identity._factorize import product
 from obverse.ladder import compare, enumerate_teacher, random_student, tree
+from obverse.shadow.bench_tab_ import LAWS, Bench, simulate
 
 RESULTS = Path(__file__).parent / "results" / "prose" / "numbers.json"
 TRIALS = 200

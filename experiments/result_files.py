@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from obverse.files import write_text
+from obverse._core.files import write_text
 
 RESULTS = Path(__file__).parent / "results"
 SIGNIFICANT = 5  # digits that are kept

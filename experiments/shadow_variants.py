@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from obverse._core.random import Streams, current_streams, noise_like, use_streams
 from obverse.data import Dataset
 from obverse.shadow import Shadow, ShadowLoss
-from obverse.shadow.controls import noisy
-from obverse.streams import Streams, current_streams, noise_like, use_streams
+from obverse.shadow._controls import noisy
 from obverse.training import ClassifierTask, Settings
 
 

@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from obverse._core.files import replace_atomically
 from obverse.data import Dataset, load
-from obverse.files import replace_atomically
 from obverse.nets import small_cnn, small_resnet
-from obverse.training.seeds import BATCHES, INITIAL, derive_generator
+from obverse.training._seeds import BATCHES, INITIAL, derive_generator
 
 WEIGHTS = Path(__file__).parent.parent / "runs" / "trained-nets"
 BATCH = 100

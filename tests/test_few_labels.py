@@ -15,8 +15,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from obverse._core.errors import BadInput
 from obverse.data import Dataset, load
-from obverse.errors import BadInput
 from obverse.nets import relu_mlp
 from obverse.shadow import ShadowLoss
 

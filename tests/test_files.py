@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import obverse
-from obverse import BadInput, files
-from obverse.files import WriteFailed, read_json, replace_atomically, write_json, write_text
+from obverse import BadInput
+from obverse._core import files
+from obverse._core.files import WriteFailed, read_json, replace_atomically, write_json, write_text
 from training.helpers import files_below
 
 

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from obverse.ladder.dynamics import lost_bits
-from obverse.ladder.passes import propagate
-from obverse.ladder.regions import tree
-from obverse.ladder.selectivity import of_region
-from obverse.ladder.teacher import enumerate_teacher
+from obverse.ladder._dynamics import lost_bits
+from obverse.ladder._passes import propagate
+from obverse.ladder._regions import tree
+from obverse.ladder._selectivity import of_region
+from obverse.ladder._teacher import enumerate_teacher
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = (

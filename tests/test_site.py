@@ -20,8 +20,8 @@ import pytest
 from typer.main import get_command
 
 import obverse
+from obverse.app.main import app
 from obverse.claims import claims
-from obverse.cli.main import app
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

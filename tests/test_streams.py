@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 
 from obverse import BadInput
-from obverse.streams import Streams, current_streams, mask_like, mix, noise_like, use_streams
+from obverse._core.random import Streams, current_streams, mask_like, mix, noise_like, use_streams
 
 # Everything here is fixed by its seeds, so a test passes or fails for good. The p-values of a good generator
 # are uniform: the smallest of the some hundred in this file is below 1e-5 once in a thousand such files,

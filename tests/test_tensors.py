@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from obverse.errors import BadInput
-from obverse.files import WriteFailed
-from obverse.tensors import load_tensors, parse_tensors, save_tensors
+from obverse._core.errors import BadInput
+from obverse._core.files import WriteFailed
+from obverse._core.tensors import load_tensors, parse_tensors, save_tensors
 
 TYPES = [
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,

@@ -79,11 +79,11 @@ class CommandLine(SphinxDirective):
     """`{command-line}`: a section a command, with its usage, help, arguments and options."""
 
     def run(self) -> list[nodes.Node]:
-        from obverse.cli.main import app
+        from obverse.app.main import app
 
         self.env.note_dependency(__file__)
         for name, module in list(sys.modules.items()):
-            if name.startswith("obverse.cli") and getattr(module, "__file__", None):
+            if name.startswith("obverse.app") and getattr(module, "__file__", None):
                 self.env.note_dependency(module.__file__)
         sections: list[nodes.Node] = []
         for path, command in commands(get_command(app), "obverse"):
@@ -110,7 +110,7 @@ class ExitCodes(SphinxDirective):
     """`{exit-codes}`: what the program says of them, below its help or at the head of its code."""
 
     def run(self) -> list[nodes.Node]:
-        from obverse.cli import main
+        from obverse.app import main
 
         said = " ".join(f"{main.app.info.epilog or ''}\n{main.__doc__}".split()).partition("Exit codes: ")[2]
         codes = re.findall(r"(\d+) (.+?)(?=; \d|\.(?: |$))", said.partition(" Exit codes: ")[0])

@@ -7,13 +7,13 @@ heavy packages is imported when it is first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .errors import BadInput, MissingExtra, ObverseError
+from ._core.errors import BadInput, MissingExtra, ObverseError
 
 if TYPE_CHECKING:
-    from .randomlike.audit import audit
-    from .randomlike.results import Audit
     from .shadow import Shadow, ShadowLayer, ShadowLoss
-    from .training.classifier import ShadowClassifier
+    from .training._classifier import ShadowClassifier
+    from .weights._audit import audit
+    from .weights.results import Audit
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -29,26 +29,24 @@ __all__ = [
 ]
 
 _LATER = {
-    "Audit": "obverse.randomlike.results",
+    "Audit": "obverse.weights.results",
     "Shadow": "obverse.shadow",
-    "ShadowClassifier": "obverse.training.classifier",  # scikit-learn
+    "ShadowClassifier": "obverse.training._classifier",  # scikit-learn
     "ShadowLayer": "obverse.shadow",
     "ShadowLoss": "obverse.shadow",
-    "audit": "obverse.randomlike.audit",
+    "audit": "obverse.weights",
 }
 _PACKAGES = (
     "data",
     "nets",
     "shadow",
-    "randomlike",
+    "weights",
     "identity",
     "ladder",
     "generative",
     "diversity",
     "training",
     "claims",
-    "report",
-    "explore",
 )
 
 

@@ -1,6 +1,6 @@
 """`python -m obverse` is the command `obverse`."""
 
-from .cli.main import main
+from .app.main import main
 
 if __name__ == "__main__":
     main()

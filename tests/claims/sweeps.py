@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from obverse.claims import load_module
-from obverse.claims.registry import PREFIX, forget_users
+from obverse.claims._registry import PREFIX, forget_users
 
 TINY = Path(__file__).with_name("tiny_claims.py")
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from obverse.claims import claims, run
-from obverse.claims.claim import Claim
+from obverse.claims._claim import Claim
 from obverse.claims.results import Point, Sweep
 
 CLAIMS = claims()

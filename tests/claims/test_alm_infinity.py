@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.claims.alm import infinity
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims.alm import _infinity as infinity
 
 
 @pytest.mark.parametrize(("m", "k", "t", "n"), [(50, 2, 30, 30), (400, 40, 100, 1000), (3, 3, 10, 40)])

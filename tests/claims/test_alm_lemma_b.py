@@ -8,8 +8,10 @@ import torch
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from obverse.claims.alm import lemma_b1, lemma_b23, stratified
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims.alm import _lemma_b1 as lemma_b1
+from obverse.claims.alm import _lemma_b23 as lemma_b23
+from obverse.claims.alm import _stratified as stratified
 
 
 def term(h: float, sigma: float, power: int) -> float:

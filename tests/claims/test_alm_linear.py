@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy import stats
 
-from obverse.claims.alm import linear
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims.alm import _linear as linear
 
 
 def wishart(n: int, m: int) -> stats.rv_continuous:

@@ -10,9 +10,16 @@ import pytest
 import torch
 from scipy import integrate, optimize, stats
 
-from obverse.claims import claims, offset_search
-from obverse.claims.alm import closed_form, dropout, likelihood, offsets, one_weight, proof, reversibility
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims import _offset_search as offset_search
+from obverse.claims import claims
+from obverse.claims.alm import _closed_form as closed_form
+from obverse.claims.alm import _dropout as dropout
+from obverse.claims.alm import _likelihood as likelihood
+from obverse.claims.alm import _offsets as offsets
+from obverse.claims.alm import _one_weight as one_weight
+from obverse.claims.alm import _proof as proof
+from obverse.claims.alm import _reversibility as reversibility
 
 SMALL = {"n": 60, "m": 30, "k": 4, "t": 40, "law": "uniform", "weights": 0, "trials": 5}
 MINE = (

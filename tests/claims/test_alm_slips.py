@@ -5,8 +5,8 @@ from math import comb, pi, sqrt
 import pytest
 import torch
 
-from obverse.claims.alm import slips
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims.alm import _slips as slips
 
 
 @pytest.mark.parametrize("keep", [0.2, 0.5, 1.0])

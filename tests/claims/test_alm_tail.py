@@ -8,8 +8,8 @@ import torch
 from scipy import stats
 from scipy.integrate import quad
 
-from obverse.claims.alm import tail
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims.alm import _tail as tail
 
 
 def exact_tail(n: int, t: int, z: float) -> float:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.claims.alm import appendix_e, trained
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims.alm import _appendix_e as appendix_e
+from obverse.claims.alm import _trained as trained
 from obverse.nets import relu_mlp
 from obverse.shadow import best_threshold, recovery_error
 

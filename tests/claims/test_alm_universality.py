@@ -10,12 +10,12 @@ import pytest
 import torch
 from scipy import integrate, stats
 
-from obverse.claims.alm import entries as laws
-from obverse.claims.alm import universality
-from obverse.claims.alm.entries import FOURTH, entries
-from obverse.claims.hidden import draw_hidden
-from obverse.claims.stream import Weights, draw_seed
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims._hidden import draw_hidden
+from obverse.claims._stream import Weights, draw_seed
+from obverse.claims.alm import _entries as laws
+from obverse.claims.alm import _universality as universality
+from obverse.claims.alm._entries import FOURTH, entries
 
 SIZE = {"n": 50, "m": 12, "k": 3, "t": 50, "batch": 5, "median": 3, "trials": 2}
 

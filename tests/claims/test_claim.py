@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from obverse import BadInput
-from obverse.claims.claim import Claim, grid
-from obverse.claims.conditions import check_hidden, check_keep, check_layer
-from obverse.claims.hidden import LAWS, draw_hidden
-from obverse.claims.rules import Equal
+from obverse.claims._claim import Claim, grid
+from obverse.claims._conditions import check_hidden, check_keep, check_layer
+from obverse.claims._hidden import LAWS, draw_hidden
+from obverse.claims._rules import Equal
 
 
 def measure(setting, generator):

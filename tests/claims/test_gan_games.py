@@ -9,8 +9,12 @@ import torch
 from scipy import integrate, stats
 from torch import nn
 
-from obverse.claims.gan import critics, equilibrium, generalization, matrix_game, mixtures
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims.gan import _critics as critics
+from obverse.claims.gan import _equilibrium as equilibrium
+from obverse.claims.gan import _generalization as generalization
+from obverse.claims.gan import _matrix_game as matrix_game
+from obverse.claims.gan import _mixtures as mixtures
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.claims.gan import birthday_confidence, birthday_inverse, hoeffding, points
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims.gan import _birthday_confidence as birthday_confidence
+from obverse.claims.gan import _birthday_inverse as birthday_inverse
+from obverse.claims.gan import _hoeffding as hoeffding
+from obverse.claims.gan import _points as points
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -9,9 +9,9 @@ import pytest
 import torch
 from scipy.linalg import expm, logm
 
+from obverse._core.errors import BadInput, ObverseError
 from obverse.claims import claims
-from obverse.claims.identity import factorization as module
-from obverse.errors import BadInput, ObverseError
+from obverse.claims.identity import _factorization as module
 
 
 def generator(seed: int = 0) -> torch.Generator:

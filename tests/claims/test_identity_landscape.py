@@ -8,12 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from obverse._core.errors import BadInput
 from obverse.claims import claims
-from obverse.claims.identity import gradients, landscape
+from obverse.claims.identity import _gradients as gradients
+from obverse.claims.identity import _landscape as landscape
 from obverse.claims.results import Point
-from obverse.errors import BadInput
-from obverse.identity.descent import CRITICAL, critical_point
-from obverse.identity.landscape import gradient, hessian, project, risk, spectral_norms
+from obverse.identity._descent import CRITICAL, critical_point
+from obverse.identity._landscape import gradient, hessian, project, risk, spectral_norms
 
 
 def seeded(seed: int = 0) -> torch.Generator:

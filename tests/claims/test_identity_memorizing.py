@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.claims.identity import memorizing
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims.identity import _memorizing as memorizing
 
 
 def test_a_printed_block_is_the_formula_written_out():
@@ -121,7 +121,7 @@ def test_the_printed_net_works_where_its_lemma_does():
 
 
 def test_a_block_that_moves_too_much_is_counted(monkeypatch):
-    from obverse.nets.memory import ResidualMemory
+    from obverse.nets._memory import ResidualMemory
 
     setting = {"n": 20, "d": 3, "r": 2, "trials": 1}
     assert memorizing.measure_built_block(setting, torch.Generator().manual_seed(0)) == [1.0]

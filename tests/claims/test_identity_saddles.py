@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from obverse.claims.identity import saddles
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims.identity import _saddles as saddles
 
 
 def test_one_dimension_by_hand():

@@ -5,10 +5,11 @@ from collections import defaultdict
 import pytest
 import torch
 
-from obverse.claims.ladder import exact, ladders
-from obverse.errors import BadInput
-from obverse.ladder.compare import compare_pass
-from obverse.ladder.passes import propagate
+from obverse._core.errors import BadInput
+from obverse.claims.ladder import _exact as exact
+from obverse.claims.ladder import _ladders as ladders
+from obverse.ladder._compare import compare_pass
+from obverse.ladder._passes import propagate
 
 NOISY = {"spread": 0.1, "activation": "relu", "loss": "square", "contents": 2, "nodes": 2}
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from scipy import stats
 
-from obverse.claims import stream
-from obverse.claims.layer import fresh_weights, reverse_and_infer
-from obverse.claims.stream import Weights
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims import _stream as stream
+from obverse.claims._layer import fresh_weights, reverse_and_infer
+from obverse.claims._stream import Weights
 
 H = torch.tensor([[0.6, 0.0, 0.8, 0.0], [0.0, 1.0, 0.0, 0.0], [0.1, 0.2, 0.3, 0.4]], dtype=torch.float64)
 

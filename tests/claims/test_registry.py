@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from obverse.claims import Claim, Equal, registry
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims import Claim, Equal
+from obverse.claims import _registry as registry
 
 FILE = """
 from obverse.claims import Claim, Equal, register

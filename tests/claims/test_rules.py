@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from obverse import BadInput
-from obverse.claims.rates import Along, Exponent, NotGrowing, slope
+from obverse.claims._rates import Along, Exponent, NotGrowing, slope
+from obverse.claims._rules import Equal, HoldsIn, MeanBelow, clopper_pearson, student
 from obverse.claims.results import Point
-from obverse.claims.rules import Equal, HoldsIn, MeanBelow, clopper_pearson, student
 
 
 def normal_points(mean, predicted, *, count=50, spread=0.1, settings=4, seed=0):

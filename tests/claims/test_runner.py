@@ -15,9 +15,9 @@ import pytest
 import torch
 from sweeps import TINY, loaded, plain, wait_for
 
+from obverse._core.errors import BadInput
 from obverse.claims import Claim, Equal, MeanBelow, grid, run
-from obverse.errors import BadInput
-from obverse.training.fit import Interrupted
+from obverse.training._fit import Interrupted
 
 
 @pytest.fixture(scope="module")

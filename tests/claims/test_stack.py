@@ -3,17 +3,10 @@
 import pytest
 import torch
 
-from obverse.claims.hidden import draw_hidden
-from obverse.claims.offset_search import one_offset
-from obverse.claims.stack import (
-    Stack,
-    aligned_offset,
-    calibrate,
-    misalignment,
-    search_offsets,
-    worst_entry,
-)
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.claims._hidden import draw_hidden
+from obverse.claims._offset_search import one_offset
+from obverse.claims._stack import Stack, aligned_offset, calibrate, misalignment, search_offsets, worst_entry
 
 
 def generator(seed: int = 0) -> torch.Generator:

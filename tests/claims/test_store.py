@@ -9,11 +9,12 @@ import sys
 import pytest
 from sweeps import TINY, loaded, plain, wait_for
 
-from obverse.claims import find, grid, read_sweep, run, work
-from obverse.errors import BadInput
-from obverse.files import MAX_JSON, WriteFailed
-from obverse.training.fit import Interrupted
-from obverse.training.rundir import RunLocked
+from obverse._core.errors import BadInput
+from obverse._core.files import MAX_JSON, WriteFailed
+from obverse.claims import _work as work
+from obverse.claims import find, grid, read_sweep, run
+from obverse.training._fit import Interrupted
+from obverse.training._rundir import RunLocked
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +199,7 @@ def test_changed_sources_of_the_library_are_measured_again(logged, tmp_path, mon
     claim, _ = logged
     run([claim], out=tmp_path / "out")
     before = points(tmp_path / "out")
-    monkeypatch.setattr("obverse.claims.work.library", lambda: "edited")
+    monkeypatch.setattr("obverse.claims._work.library", lambda: "edited")
     run([claim], out=tmp_path / "out")
     assert len(points(tmp_path / "out")) == 2 * len(before)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from obverse.cli.main import main
+from obverse.app.main import main
 from training.helpers import tiny_npz
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.randomlike.reading import read_audit, write_audit
-from obverse.randomlike.results import Audit, Number, Offsets
-from obverse.randomlike.thresholds import Thresholds
+from obverse.weights._reading import read_audit, write_audit
+from obverse.weights._thresholds import Thresholds
+from obverse.weights.results import Audit, Number, Offsets
 from randomlike.made_audits import HISTOGRAM, made_audit, made_layer, made_spectrum, unmeasured
 from training.helpers import files_below
 from training.helpers import obverse as obverse_process
@@ -69,7 +69,7 @@ class Asked(dict[str, Any]):
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
     made = Asked()
-    monkeypatch.setattr("obverse.cli.subjects.audit", made)
+    monkeypatch.setattr("obverse.weights.subject_.audit", made)
     return made
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from obverse.claims import Sweep, read_sweep, registry
-from obverse.cli.progress import BARS, claims_progress
+from obverse.claims import Sweep, read_sweep
+from obverse.claims import _registry as registry
+from obverse.present.progress import BARS, claims_progress
 from training.helpers import obverse as obverse_process
 
 from .test_progress import on_a_terminal
@@ -19,7 +20,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "my_claims.py"
 # Verdicts: held; failed as expected; another than expected; too few trials to tell.
 FILE = """
 from obverse.claims import Along, Claim, Equal, Exponent, grid, register
-from obverse.claims.conditions import check_layer
+from obverse.claims._conditions import check_layer
 
 def spread(setting, generator):
     if setting["k"] == 7:
@@ -184,7 +185,7 @@ def test_quick_seed_and_ids_reach_the_runner(obverse, file, monkeypatch):
         return Sweep((), options["seed"], options["quick"], 0.0, {})
 
     monkeypatch.setattr("obverse.claims.run", run)
-    monkeypatch.setattr("obverse.cli.claims.usable_cores", lambda: 5)
+    monkeypatch.setattr("obverse.claims.command.usable_cores", lambda: 5)
     words = ["claims", "run", "t.r*", "t.held", "--module", file]
     assert obverse(*words).code == 0
     assert asked == {
@@ -255,7 +256,7 @@ def test_out_says_where_the_page_is_and_goes_on_from_there(obverse, file, tmp_pa
         asked.append(path)
         return path.with_suffix(".html")
 
-    monkeypatch.setattr("obverse.report.build", build)
+    monkeypatch.setattr("obverse.present.build", build)
     words = ["claims", "run", "t.held", "--jobs", 1, "--module", file, "--out", tmp_path / "a" / "b"]
     done = obverse(*words)
     assert (done.code, done.err) == (0, "")

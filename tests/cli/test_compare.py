@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from obverse.cli.compare import print_table
 from obverse.training import Comparison, Interrupted, read_comparison, read_plan, summarize
-from obverse.training.compare import Row
-from obverse.training.variants import DEFAULT, FIGURES
+from obverse.training._compare import Row
+from obverse.training._variants import DEFAULT, FIGURES
+from obverse.training.command.compare import print_table
 from training.helpers import tiny_npz
 
 

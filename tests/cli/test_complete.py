@@ -10,7 +10,7 @@ import time
 import pytest
 
 from obverse.claims import claims
-from obverse.cli import complete
+from obverse.present import complete
 
 HEAVY = ("torch", "numpy", "scipy", "sklearn", "matplotlib")
 
@@ -18,7 +18,7 @@ HEAVY = ("torch", "numpy", "scipy", "sklearn", "matplotlib")
 def run(cwd, **environment: str) -> str:
     """The command `obverse` as a shell calls it; fails if it imports anything heavy."""
     code = (
-        "import sys\nfrom obverse.cli.main import main\nsys.argv = ['obverse']\n"
+        "import sys\nfrom obverse.app.main import main\nsys.argv = ['obverse']\n"
         "try:\n    main()\nfinally:\n"
         f"    heavy = [name for name in {HEAVY!r} if name in sys.modules]\n"
         "    sys.stdout.flush()\n    heavy and sys.stderr.write(f'heavy: {heavy}')\n"

@@ -12,14 +12,14 @@ import pytest
 import torch
 from PIL import Image
 
-from obverse.cli.diversity import FULL, QUICK
-from obverse.cli.diversity_subject import open_data, open_subject
+from obverse._core.errors import BadInput
 from obverse.data import load
-from obverse.diversity.measure import assess
+from obverse.diversity._measure import assess
+from obverse.diversity._verdict import outlook, verdict
+from obverse.diversity._words import rows
+from obverse.diversity.command import FULL, QUICK
 from obverse.diversity.results import read_diversity
-from obverse.errors import BadInput
-from obverse.report.diversity_verdict import outlook, verdict
-from obverse.report.diversity_words import rows
+from obverse.diversity.subject_ import open_data, open_subject
 from training.helpers import files_below
 
 from .test_progress import on_a_terminal
@@ -37,9 +37,9 @@ def samples(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A generator, trained for a moment."""
-    from obverse.training.generator_settings import GeneratorSettings
-    from obverse.training.generators import fit_generator, generator_task
-    from obverse.training.rundir import create_generator_run
+    from obverse.training._generators.fit import fit_generator, generator_task
+    from obverse.training._generators.settings import GeneratorSettings
+    from obverse.training._rundir import create_generator_run
 
     settings = GeneratorSettings(model="vae", hidden=(8,), latent=3, epochs=1, train_size=300)
     task = generator_task(settings)
@@ -58,7 +58,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         made.update(options, source=source)
         return assess(source, **options)
 
-    monkeypatch.setattr("obverse.diversity.measure.assess", record)
+    monkeypatch.setattr("obverse.diversity._measure.assess", record)
     return made
 
 
@@ -161,7 +161,7 @@ def test_quick_takes_less(obverse, samples, asked):
 
 
 def test_an_encoder_is_trained_on_the_training_set(obverse, samples, asked, monkeypatch):
-    from obverse.diversity import features
+    from obverse.diversity import _features as features
 
     seen: dict[str, Any] = {}
 

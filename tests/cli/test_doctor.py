@@ -13,10 +13,11 @@ import pytest
 import torch
 
 import obverse as package
+from obverse.app import _checks as checks
+from obverse.app import _environment as environment
+from obverse.app._checks import CHECKS, run_checks
+from obverse.app._environment import PURPOSES, extras, missing
 from obverse.claims import find
-from obverse.cli import checks, environment
-from obverse.cli.checks import CHECKS, run_checks
-from obverse.cli.environment import PURPOSES, extras, missing
 from training.helpers import obverse as obverse_process
 
 
@@ -52,7 +53,7 @@ def test_every_extra_says_what_it_is_for():
 WRONG = [
     ("shadow", "obverse.shadow.recovery", "recovery_error", lambda *a, **k: torch.tensor([0.5])),
     ("ladder", "obverse.ladder.compare", "reformulate", None),
-    ("birthday", "obverse.diversity.birthday", "effective_support_bound", lambda *a, **k: 10.0),
+    ("birthday", "obverse.diversity._birthday", "effective_support_bound", lambda *a, **k: 10.0),
 ]
 
 
@@ -82,14 +83,14 @@ def test_a_layer_that_is_not_random_and_a_claim_that_does_not_hold_are_told(monk
     monkeypatch.undo()
     (claim,) = find([checks.CLAIM])
     wrong = replace(claim, predict=lambda setting: 2 * claim.predict(setting))
-    monkeypatch.setattr(sys.modules["obverse.claims.registry"], "find", lambda names: [wrong])
+    monkeypatch.setattr(sys.modules["obverse.claims._registry"], "find", lambda names: [wrong])
     well, said = checks.check_claim()
     assert well is False
     assert said.startswith(f"{checks.CLAIM} failed: ")
 
 
 def test_a_run_that_is_not_read_back_is_told(monkeypatch):
-    right = sys.modules["obverse.training.classify"].load_trained
+    right = sys.modules["obverse.training._classify"].load_trained
 
     def changed(*arguments):
         net = right(*arguments)
@@ -97,7 +98,7 @@ def test_a_run_that_is_not_read_back_is_told(monkeypatch):
             weight.data.zero_()
         return net
 
-    monkeypatch.setattr(sys.modules["obverse.training.classify"], "load_trained", changed)
+    monkeypatch.setattr(sys.modules["obverse.training._classify"], "load_trained", changed)
     assert checks.check_run()[0] is False
 
 
@@ -145,7 +146,7 @@ def test_the_extra_of_an_extra_counts(monkeypatch):
 
 def test_without_an_installed_package_no_extras_are_known(obverse, monkeypatch):
     assert extras("no-such-package") == ()
-    monkeypatch.setattr("obverse.cli.doctor.extras", tuple)
+    monkeypatch.setattr("obverse.app.doctor.extras", tuple)
     monkeypatch.setattr(checks, "CHECKS", {})
     done = obverse("doctor")
     assert done.code == 0
@@ -168,8 +169,8 @@ def test_the_data_folder_is_told_and_whether_it_can_be_written(obverse, monkeypa
 
 
 def test_a_data_set_that_is_there_is_named(monkeypatch, tmp_path):
-    from obverse.data.catalog import present
-    from obverse.data.sources import KNOWN
+    from obverse.data._catalog import present
+    from obverse.data._sources import KNOWN
 
     folder = tmp_path / "mnist"
     folder.mkdir()

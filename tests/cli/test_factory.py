@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from obverse.cli.factory import load_weights_file, make_net, parse_arguments, parse_value
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.present.factory import load_weights_file, make_net, parse_arguments, parse_value
 
 MODULE = """
 import torch

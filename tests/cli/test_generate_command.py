@@ -11,10 +11,10 @@ import torch
 from PIL import Image
 
 from obverse import BadInput
-from obverse.cli.generate import FLAGS, describe
-from obverse.training.generator_settings import GeneratorSettings
-from obverse.training.generators import load_generator
-from obverse.training.rundir import read_generator_run
+from obverse.training._generators.command import FLAGS, describe
+from obverse.training._generators.fit import load_generator
+from obverse.training._generators.settings import GeneratorSettings
+from obverse.training._rundir import read_generator_run
 from training.generator_helpers import ALL_CHANGED, tiny_pixels
 from training.helpers import files_below, flags, metrics_without_seconds, tensor_bytes
 
@@ -112,7 +112,7 @@ def test_every_flag_reaches_its_setting(obverse, monkeypatch):
         seen.append(settings)
         raise BadInput("nothing", got="nothing", do="nothing")
 
-    monkeypatch.setattr("obverse.training.generators.generator_task", stop)
+    monkeypatch.setattr("obverse.training._generators.fit.generator_task", stop)
     obverse("generate", "train", *flags(ALL_CHANGED))
     obverse("generate", "train")
     assert seen == [ALL_CHANGED, GeneratorSettings()]
@@ -247,7 +247,7 @@ def test_samples_are_those_of_the_generator(obverse, run, tmp_path):
 
 
 def test_samples_are_read_by_the_instruments(obverse, run, tmp_path):
-    from obverse.data.unlabelled import load_unlabelled
+    from obverse.data._unlabelled import load_unlabelled
 
     shapes = []
     for name in ("a.npz", "a.npy", "folder"):

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.cli.ladder_net import fitting_windows, settle
+from obverse._core.errors import BadInput
+from obverse._core.tensors import load_tensors
 from obverse.data import load
-from obverse.errors import BadInput
-from obverse.ladder.real import net_graph
+from obverse.ladder._local_net import fitting_windows, settle
+from obverse.ladder._real import net_graph
+from obverse.ladder._words import outlook, training, verdict
 from obverse.ladder.results import read_ladder
-from obverse.nets.local import local
-from obverse.report.ladder_words import outlook, training, verdict
-from obverse.tensors import load_tensors
+from obverse.nets._local import local
 from training.helpers import files_below
 from training.helpers import obverse as obverse_process
 

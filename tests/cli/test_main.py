@@ -12,7 +12,7 @@ import torch
 
 import obverse as package
 from obverse.training import Interrupted
-from obverse.training.settings import setting_names
+from obverse.training._settings import setting_names
 from training.helpers import files_below
 from training.helpers import obverse as obverse_process
 
@@ -212,7 +212,9 @@ def test_debug_shows_the_traceback_wherever_it_stands(obverse, words):
     assert done.code == 2
     assert done.err.startswith("Traceback (most recent call last):")
     assert "settings.py" in done.err
-    assert done.err.splitlines()[-1].startswith("obverse.errors.BadInput: expected keep in (0, 1]; got 2.0")
+    assert done.err.splitlines()[-1].startswith(
+        "obverse._core.errors.BadInput: expected keep in (0, 1]; got 2.0"
+    )
 
 
 def test_debug_at_the_very_end(obverse):

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from obverse.data import load
-from obverse.identity.memorize import memorize
-from obverse.identity.recall import Recall, read_recall, recall
-from obverse.identity.saved import load_memory
-from obverse.report.memorize_words import outlook, rows, verdict
+from obverse.identity._memorize import memorize
+from obverse.identity._recall import Recall, read_recall, recall
+from obverse.identity._saved import load_memory
+from obverse.identity._words import outlook, rows, verdict
 from training.helpers import files_below
 from training.helpers import obverse as obverse_process
 
@@ -32,7 +32,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         made.update(options, tensors=tensors)
         return recall(*tensors, **options)
 
-    monkeypatch.setattr("obverse.identity.recall.recall", record)
+    monkeypatch.setattr("obverse.identity._recall.recall", record)
     return made
 
 

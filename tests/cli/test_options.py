@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from obverse import BadInput
-from obverse.cli.options import numbers
+from obverse.present.options import numbers
 from obverse.training import Settings, read_run
-from obverse.training.settings import setting_names
+from obverse.training._settings import setting_names
 from training.helpers import ALL_CHANGED, flags
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from obverse.cli.output import print_json
-from obverse.cli.train import free_path, new_place
-from obverse.files import parse_json, quoted
+from obverse._core.files import parse_json, quoted
+from obverse.present.output import print_json
 from obverse.training import Interrupted, read_plan, read_run
+from obverse.training.command.train import free_path, new_place
 from training.helpers import obverse as obverse_process
 from training.helpers import tiny_npz
 
@@ -191,7 +191,7 @@ def test_flags_win_over_quick_and_few_points_are_enough(obverse, tmp_path):
 
 
 def test_a_piped_table_ends_quietly_when_nobody_reads_on():
-    code = "import sys; from obverse.cli.main import main; sys.argv = ['obverse', *sys.argv[1:]]; main()"
+    code = "import sys; from obverse.app.main import main; sys.argv = ['obverse', *sys.argv[1:]]; main()"
     for words in (["claims", "list"], ["claims", "list", "--json"], ["--help"]):
         process = subprocess.Popen(
             [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -204,7 +204,7 @@ def test_a_piped_table_ends_quietly_when_nobody_reads_on():
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full, as Linux has it")
 def test_a_full_disk_is_no_bug():
-    code = "import sys; from obverse.cli.main import main; sys.argv = ['obverse', 'claims', 'list']; main()"
+    code = "import sys; from obverse.app.main import main; sys.argv = ['obverse', 'claims', 'list']; main()"
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
@@ -261,7 +261,7 @@ def test_a_path_with_a_space_can_be_typed_again(obverse, small, tmp_path, monkey
 
 def test_two_who_start_at_once_take_different_names(tmp_path):
     words = ["train", "--quick", "--hidden", "4", "--no-report"]
-    code = "import sys; from obverse.cli.main import main; sys.argv = ['obverse', *sys.argv[1:]]; main()"
+    code = "import sys; from obverse.app.main import main; sys.argv = ['obverse', *sys.argv[1:]]; main()"
     started = [
         subprocess.Popen(
             [sys.executable, "-c", code, *words], cwd=tmp_path, stdout=subprocess.PIPE, text=True

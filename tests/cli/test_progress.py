@@ -13,7 +13,7 @@ import termios
 
 import pytest
 
-from obverse.cli.progress import training_progress
+from obverse.present.progress import training_progress
 from training.helpers import ENVIRONMENT, tiny_npz
 
 

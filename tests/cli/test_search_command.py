@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from cli.test_progress import on_a_terminal
-from obverse.errors import BadInput
-from obverse.training.search import read_plan, read_result
-from obverse.training.search_plan import RATES, WEIGHTS
+from obverse._core.errors import BadInput
+from obverse.training._search.plan import RATES, WEIGHTS
+from obverse.training._search.search import read_plan, read_result
 from training.helpers import ENVIRONMENT, files_below
 
 FLAGS = ["--rates", "0.1,0.5", "--weights", "0,1"]
@@ -64,7 +64,7 @@ def test_the_page_can_be_made_before_the_first_trial_has_ended(obverse, words, t
     def stop(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("obverse.training.search.work", stop)
+    monkeypatch.setattr("obverse.training._search.search.work", stop)
     assert obverse(*words).code == 130
     assert obverse("report", tmp_path / "run").out == f"page: {tmp_path / 'run' / 'search.html'}\n"
     assert "No trial has begun." in (tmp_path / "run" / "search.html").read_text()
@@ -84,7 +84,7 @@ def test_the_paper_s_grid_and_ten_thousand_points_are_the_defaults(obverse, smal
         seen.update(plan=plan, **options)
         raise BadInput("no more", got="enough", do="stop")
 
-    monkeypatch.setattr("obverse.training.search.search", stop)
+    monkeypatch.setattr("obverse.training._search.search.search", stop)
     assert obverse("search", *small, "--validation", "5", "--jobs", "2").code == 2
     plan = seen["plan"]
     assert (plan.rates, plan.weights) == (RATES, WEIGHTS)
@@ -185,7 +185,7 @@ def test_a_worker_that_ends_is_told(obverse, words, monkeypatch):
         on_event(2, {"kind": "gone", "code": 2, "said": "expected more; got less; add some"})
         raise BadInput("no more", got="enough", do="stop")
 
-    monkeypatch.setattr("obverse.training.search.search", run)
+    monkeypatch.setattr("obverse.training._search.search.search", run)
     said = obverse(*words, "--jobs", "3").err.splitlines()
     assert "worker 2 of 3 has ended (exit code -9); another takes up its trial" in said
     assert "worker 3 of 3 has ended (expected more; got less; add some); another takes up its trial" in said

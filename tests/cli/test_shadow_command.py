@@ -15,9 +15,9 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from obverse.data import load
-from obverse.report.shadow_words import summary
-from obverse.shadow.survey import Surveyor, survey
-from obverse.shadow.surveyed import Survey, read_survey
+from obverse.shadow._survey import Surveyor, survey
+from obverse.shadow._words import summary
+from obverse.shadow.results import Survey, read_survey
 from training.helpers import files_below, tiny_npz
 from training.helpers import obverse as obverse_process
 
@@ -93,8 +93,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         made.update(options, test_x=x, test_y=y)
         return survey(tool, x, y, **options)
 
-    monkeypatch.setattr("obverse.shadow.survey.Surveyor", Recorder)
-    monkeypatch.setattr("obverse.shadow.survey.survey", record)
+    monkeypatch.setattr("obverse.shadow._survey.Surveyor", Recorder)
+    monkeypatch.setattr("obverse.shadow._survey.survey", record)
     return made
 
 

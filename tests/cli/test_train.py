@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from obverse.cli.train import hint
 from obverse.training import read_run
-from obverse.training.rundir import locked
+from obverse.training._rundir import locked
+from obverse.training.command.train import hint
 from training.helpers import files_below, metrics_without_seconds, tensor_bytes, tiny_npz, train
 
 RUN = {

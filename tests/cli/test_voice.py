@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import typer
 
-from obverse.cli.main import EXIT_CODES, app
-from obverse.cli.options import DATA
+from obverse.app.main import EXIT_CODES, app
+from obverse.present.options import DATA
 
 WRITES = (  # commands that make files: where to is --out
     "train",
@@ -176,7 +176,7 @@ def test_who_has_which_flag(flag, names):
 
 
 def test_exit_codes_are_in_the_help_and_in_the_module(obverse):
-    import obverse.cli.main as module
+    import obverse.app.main as module
 
     said = " ".join(obverse("--help").out.split())
     for code, meaning in EXIT_CODES.items():

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from obverse.data import fetch
+from obverse.data import _fetch as fetch
 
 from .helpers import Site, _Server
 

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 
-from obverse.data.sources import CIFAR_PIXELS, MNIST_CLASSES, Download, File, Known, idx_set
+from obverse.data._sources import CIFAR_PIXELS, MNIST_CLASSES, Download, File, Known, idx_set
 
 IDX_NAMES = (
     "train-images-idx3-ubyte.gz",

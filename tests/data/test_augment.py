@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from obverse import BadInput
-from obverse.data.augment import PAD, pad_crop_flip
-from obverse.streams import Streams
+from obverse._core.random import Streams
+from obverse.data._augment import PAD, pad_crop_flip
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -10,10 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
+from obverse._core.errors import BadInput
 from obverse.data import NAMES, load
-from obverse.data.catalog import data_folder
-from obverse.data.sources import KNOWN, Download, File, Known
-from obverse.errors import BadInput
+from obverse.data._catalog import data_folder
+from obverse.data._sources import KNOWN, Download, File, Known
 
 from .helpers import IDX_NAMES, Site, cifar_bytes, idx_contents, tiny_cifar100, tiny_mnist
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obverse.data.cifar import read_cifar
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.data._cifar import read_cifar
 
 from .helpers import cifar_bytes
 

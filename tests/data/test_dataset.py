@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.data.dataset import MAX_BYTES, check_room, pixels, split
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.data._dataset import MAX_BYTES, check_room, pixels, split
 
 
 def test_split_is_the_same_everywhere_and_loses_nothing() -> None:

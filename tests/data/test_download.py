@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from obverse.data import download as module
-from obverse.data.download import Trouble, WrongContent, download
+from obverse.data import _download as module
+from obverse.data._download import Trouble, WrongContent, download
 
 from .helpers import (
     Site,

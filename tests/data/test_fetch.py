@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from obverse.data.fetch import ensure, locate
-from obverse.data.sources import File, Known
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.data._fetch import ensure, locate
+from obverse.data._sources import File, Known
 
 from .helpers import (
     IDX_NAMES,
@@ -126,7 +126,7 @@ def test_a_part_of_something_else_is_thrown_away(site: Site, known: Known, folde
 
 def test_offline_says_which_files_belong_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr("obverse.data.fetch._PAUSES", (0.0, 0.0))
+    monkeypatch.setattr("obverse.data._fetch._PAUSES", (0.0, 0.0))
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         base = f"http://127.0.0.1:{closed.getsockname()[1]}/"
@@ -168,8 +168,8 @@ def test_a_folder_that_cannot_be_made_is_named(known: Known, tmp_path: Path) -> 
 CHILD = """
 import json, sys
 from pathlib import Path
-from obverse.data.fetch import ensure
-from obverse.data.sources import idx_set
+from obverse.data._fetch import ensure
+from obverse.data._sources import idx_set
 base, md5, folder = json.loads(sys.argv[1])
 known = idx_set(base, tuple("0123456789"), tuple(md5), 5, 3)
 print("ready", flush=True)

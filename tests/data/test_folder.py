@@ -8,8 +8,8 @@ import pytest
 import torch
 from PIL import Image
 
-from obverse.data.folder import load_folder
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.data._folder import load_folder
 
 
 def draw(path: Path, colour: object = 0, mode: str = "L", size: tuple[int, int] = (4, 3)) -> Path:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from obverse.data.idx import read_idx
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.data._idx import read_idx
 
 from .helpers import idx_bytes, peak_memory
 

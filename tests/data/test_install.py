@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from obverse.data.download import WrongContent
-from obverse.data.install import install
-from obverse.data.sources import Download, File
+from obverse.data._download import WrongContent
+from obverse.data._install import install
+from obverse.data._sources import Download, File
 
 from .helpers import md5, peak_memory, tar_bytes
 

@@ -12,8 +12,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from obverse.data.noise import MAX_BYTES, _Array, _Type, flip_labels, read_labels
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.data._noise import MAX_BYTES, _Array, _Type, flip_labels, read_labels
 
 from .helpers import peak_memory
 

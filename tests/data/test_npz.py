@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obverse.data.npz import load_npz
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.data._npz import load_npz
 
 from .helpers import peak_memory
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from obverse.data.sources import CIFAR100_CLASSES, KNOWN
+from obverse.data._sources import CIFAR100_CLASSES, KNOWN
 
 
 @pytest.mark.parametrize("name", KNOWN)

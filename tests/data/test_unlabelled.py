@@ -9,8 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
-from obverse.data.unlabelled import load_unlabelled
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.data._unlabelled import load_unlabelled
 
 LEVELS = np.arange(5 * 3 * 4, dtype=np.uint8).reshape(5, 3, 4)
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.diversity.birthday import birthday_test
-from obverse.diversity.bounds import clopper_pearson, effective_support_bound, lower_limit, support_at_least
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.diversity._birthday import birthday_test
+from obverse.diversity._bounds import clopper_pearson, effective_support_bound, lower_limit, support_at_least
 
 
 def seeded(seed: int = 0) -> torch.Generator:

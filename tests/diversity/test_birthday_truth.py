@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.diversity.birthday import BirthdayTest, birthday_test
+from obverse.diversity._birthday import BirthdayTest, birthday_test
 
 RUNS = 200
 

@@ -16,7 +16,8 @@ from mpmath import mpf, workdps
 from mpmath import sqrt as mp_sqrt
 from scipy import stats
 
-from obverse.diversity.bounds import (
+from obverse._core.errors import BadInput
+from obverse.diversity._bounds import (
     clopper_pearson,
     effective_support_bound,
     forward_bound,
@@ -27,7 +28,6 @@ from obverse.diversity.bounds import (
     printed_bound,
     support_at_least,
 )
-from obverse.errors import BadInput
 
 EPS = np.finfo(float).eps
 # Bisection ends within a few roundings of N, or of ln N up to 40; sums of logarithms lose M roundings.

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from obverse.data import load
-from obverse.diversity.birthday import birthday_test
-from obverse.diversity.sources import Sampler
-from obverse.generative.wgan import WGAN
+from obverse.diversity._birthday import birthday_test
+from obverse.diversity._sources import Sampler
+from obverse.generative._wgan import WGAN
 
 DATA = load("digits")
 ADAM = {"lr": 3e-4, "betas": (0.0, 0.9)}  # as `obverse generate` trains

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from obverse.diversity.counts import effective_support
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.diversity._counts import effective_support
 
 
 def counted(batch: np.ndarray) -> tuple[int, int]:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.diversity.dimension import estimate, interval, intrinsic_dimension
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.diversity._dimension import estimate, interval, intrinsic_dimension
 
 
 def uniform(generator, *shape):

@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from obverse.diversity.directions import (
+from obverse._core.errors import BadInput
+from obverse.diversity._directions import (
     direction_strips,
     label_direction,
     principal_directions,
     regressed_direction,
 )
-from obverse.errors import BadInput
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:

@@ -11,13 +11,13 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from obverse._core.errors import BadInput
 from obverse.data import load
-from obverse.diversity.birthday import birthday_test
-from obverse.diversity.features import Features
-from obverse.diversity.measure import Pictures, assess
+from obverse.diversity._birthday import birthday_test
+from obverse.diversity._features import Features
+from obverse.diversity._measure import Pictures, assess
+from obverse.diversity._walk import STEPS, STRIPS
 from obverse.diversity.results import Diversity
-from obverse.diversity.walk import STEPS, STRIPS
-from obverse.errors import BadInput
 
 DATA = load("digits")
 TRAIN, REAL = DATA.train_x[:500], DATA.test_x[:300]

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from obverse.diversity.measure import assess
+from obverse._core.errors import BadInput
+from obverse.diversity._measure import assess
 from obverse.diversity.results import Diversity, diversity_text, numbers, read_diversity, write_diversity
-from obverse.errors import BadInput
 
 
 @pytest.fixture(scope="module")

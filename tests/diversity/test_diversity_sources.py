@@ -11,8 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from obverse.diversity.sources import checked_samples, flat_points, open_source
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.diversity._sources import checked_samples, flat_points, open_source
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from obverse.diversity.estimates import Estimate, one_pass
+from obverse.diversity._estimates import Estimate, one_pass
 
 
 def test_an_estimate_is_plain():

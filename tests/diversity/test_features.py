@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from obverse._core.errors import BadInput
 from obverse.data import load
-from obverse.diversity.features import Features, of_module, pixels, train_encoder
-from obverse.errors import BadInput
+from obverse.diversity._features import Features, of_module, pixels, train_encoder
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from obverse.diversity.interpolation import between, check_alone, decode_all, path, strips
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.diversity._interpolation import between, check_alone, decode_all, path, strips
 
 
 def seeds(count: int, latent: int = 6, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from obverse.diversity.jumps import PIECES, WITHIN, largest_change, narrowed
+from obverse.diversity._jumps import PIECES, WITHIN, largest_change, narrowed
 
 START, END = torch.zeros(1, 1), torch.ones(1, 1)  # so that a seed is its place on the path
 

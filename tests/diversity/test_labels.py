@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from obverse._core.errors import BadInput
 from obverse.data import load
-from obverse.diversity.labels import RIDGE, fit_scores
-from obverse.errors import BadInput
+from obverse.diversity._labels import RIDGE, fit_scores
 
 
 def test_it_is_scikit_learns_logistic_regression():

@@ -9,8 +9,9 @@ import pytest
 import torch
 from scipy import stats
 
+from obverse._core.errors import BadInput
 from obverse.data import load
-from obverse.diversity.memorization import (
+from obverse.diversity._memorization import (
     SHOWN,
     authentic,
     cell_of,
@@ -21,7 +22,6 @@ from obverse.diversity.memorization import (
     memorization,
     sides,
 )
-from obverse.errors import BadInput
 
 
 def seeded(seed):

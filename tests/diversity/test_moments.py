@@ -11,8 +11,8 @@ import torch
 from scipy.linalg import sqrtm
 from torch import nn
 
-from obverse.diversity.moments import frechet_distance, inception, inception_score, kernel_distance, moments
-from obverse.errors import BadInput, MissingExtra
+from obverse._core.errors import BadInput, MissingExtra
+from obverse.diversity._moments import frechet_distance, inception, inception_score, kernel_distance, moments
 
 pytest.importorskip("torchmetrics")
 

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obverse.diversity.neighbours import nearest
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.diversity._neighbours import nearest
 
 
 def distances(queries, reference) -> np.ndarray:

@@ -11,8 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obverse.diversity.pairs import close_pairs, closest_pairs, equal_rows
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.diversity._pairs import close_pairs, closest_pairs, equal_rows
 
 
 def by_hand(points) -> dict[tuple[int, int], float]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.diversity.estimates import Estimate
-from obverse.diversity.quality import expected_coverage, quality
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.diversity._estimates import Estimate
+from obverse.diversity._quality import expected_coverage, quality
 
 module = import_module("obverse.diversity.quality")  # the package has a function of that name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from obverse.diversity.scales import differ, scale_notes
+from obverse.diversity._scales import differ, scale_notes
 
 APART = [
     ((0, 255), (0, 1)),

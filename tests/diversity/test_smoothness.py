@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from obverse.diversity.smoothness import PathLength, path_length
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.diversity._smoothness import PathLength, path_length
 
 
 def matrix_of(rows: int, columns: int) -> Tensor:

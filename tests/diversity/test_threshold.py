@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.diversity.threshold import Threshold, calibrated, chance_of_collisions, largest_batch
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.diversity._threshold import Threshold, calibrated, chance_of_collisions, largest_batch
 
 
 def real_points(count: int, columns: int = 2, seed: int = 0) -> torch.Tensor:
@@ -150,7 +150,7 @@ def test_larger_batches_have_smaller_thresholds():
 
 
 def test_many_real_points_are_thinned_evenly(monkeypatch):
-    monkeypatch.setattr("obverse.diversity.threshold._MOST", 100)
+    monkeypatch.setattr("obverse.diversity._threshold._MOST", 100)
     points = torch.cat([real_points(512), 10 + real_points(512, seed=1)])  # in the order of two classes
     found = calibrated(points, 5)
     assert found.real_points < 1024

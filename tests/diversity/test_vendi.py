@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.diversity.vendi import median_distance, vendi
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse.diversity._vendi import median_distance, vendi
 
 module = import_module("obverse.diversity.vendi")  # the package has a function of that name
 

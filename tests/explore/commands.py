@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from obverse.explore.address import Address
+from obverse.app._explorer.address import Address
 
 
 @dataclass

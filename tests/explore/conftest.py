@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from obverse.app._explorer import Subject
+from obverse.app._explorer.server import Server
 from obverse.data import load
-from obverse.explore import Subject
-from obverse.explore.server import Server
 from obverse.nets import relu_mlp
 
 SECRET = "5e" * 32

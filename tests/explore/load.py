@@ -9,7 +9,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from obverse.explore.address import Address
+from obverse.app._explorer.address import Address
 
 
 @dataclass

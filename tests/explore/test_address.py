@@ -10,7 +10,7 @@ import stat
 
 import pytest
 
-from obverse.explore.address import Address, Kept, doorway, handover, new_token, remember, remembered
+from obverse.app._explorer.address import Address, Kept, doorway, handover, new_token, remember, remembered
 
 
 def test_what_was_remembered_comes_back_and_is_private(keeper):

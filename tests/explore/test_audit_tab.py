@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 import pytest
 
 from obverse import audit
-from obverse.errors import BadInput
-from obverse.explore import audit_tab
-from obverse.explore.audit_tab import audit_answer, shared
-from obverse.explore.fields import Fields
+from obverse._core.errors import BadInput
+from obverse.present.fields import Fields
+from obverse.weights import tab as audit_tab
+from obverse.weights.tab import audit_answer, shared
 
 
 def ask(subject, **changes):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.errors import BadInput
-from obverse.explore.bench_tab import AXES, LAWS, Bench, laws, measure_answer, predict_answer, simulate
-from obverse.explore.fields import Fields
+from obverse._core.errors import BadInput
+from obverse.present.fields import Fields
+from obverse.shadow.bench_tab_ import AXES, LAWS, Bench, laws, measure_answer, predict_answer, simulate
 
 BODY = {"n": 600, "m": 100, "k": 10, "t": 500, "offset": 1.5, "axis": "offset"}
 

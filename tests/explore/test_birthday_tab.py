@@ -8,9 +8,9 @@ from math import prod
 import numpy as np
 import pytest
 
-from obverse.errors import BadInput
-from obverse.explore.birthday_tab import LAWS, birthday_answer, chances, collision_chance
-from obverse.explore.fields import Fields
+from obverse._core.errors import BadInput
+from obverse.diversity.tab import LAWS, birthday_answer, chances, collision_chance
+from obverse.present.fields import Fields
 
 BODY = {
     "support": 365,

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from obverse.explore import embedded
-from obverse.explore.embedded import SETTINGS, embedded_run
-from obverse.files import cache_folder
+from obverse._core.files import cache_folder
+from obverse.app._explorer import embedded
+from obverse.app._explorer.embedded import SETTINGS, embedded_run
 from obverse.training import Settings, read_run
 
 

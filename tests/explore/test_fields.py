@@ -6,8 +6,8 @@ from math import inf, nan
 
 import pytest
 
-from obverse.errors import BadInput
-from obverse.explore.fields import Fields
+from obverse._core.errors import BadInput
+from obverse.present.fields import Fields
 
 
 def test_numbers_within_their_bounds():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from obverse.errors import BadInput
-from obverse.explore.fields import Fields
-from obverse.explore.ladder_tab import EXACT, MOST_STEPS, PRESETS, ladder_answer, preset_answer
+from obverse._core.errors import BadInput
 from obverse.ladder import compare, enumerate_teacher, propagate, random_student, tree
+from obverse.ladder.tab import EXACT, MOST_STEPS, PRESETS, ladder_answer, preset_answer
+from obverse.present.fields import Fields
 
 BODY = {
     "summary": "full",

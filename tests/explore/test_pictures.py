@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.explore.pictures import picture
+from obverse.present.pictures import picture
 
 
 def pixels(told):

@@ -17,12 +17,12 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from obverse.errors import BadInput
-from obverse.explore import serve
-from obverse.explore.address import remembered
-from obverse.explore.assets import render
-from obverse.explore.routes import ROUTES
-from obverse.explore.server import HEADERS, MOST_BYTES, MOST_CONNECTIONS, Server
+from obverse._core.errors import BadInput
+from obverse.app._explorer import serve
+from obverse.app._explorer.address import remembered
+from obverse.app._explorer.assets import render
+from obverse.app._explorer.routes import ROUTES
+from obverse.app._explorer.server import HEADERS, MOST_BYTES, MOST_CONNECTIONS, Server
 
 from .conftest import SECRET
 from .load import run_clients
@@ -239,7 +239,7 @@ def another(subject):
 
 def test_whoever_is_idle_longest_makes_room(subject, monkeypatch):
     """Connections that ask nothing cannot keep others out."""
-    monkeypatch.setattr("obverse.explore.server.MOST_CONNECTIONS", 4)
+    monkeypatch.setattr("obverse.app._explorer.server.MOST_CONNECTIONS", 4)
     with another(subject) as crowded, contextlib.ExitStack() as stack:
         idle = held(crowded.at.port, 4, stack)
         time.sleep(0.5)  # until each has its thread
@@ -266,7 +266,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch, question: str) -> tuple[threading.E
 
 
 def test_where_all_are_at_work_one_more_is_turned_away(subject, monkeypatch):
-    monkeypatch.setattr("obverse.explore.server.MOST_CONNECTIONS", 1)
+    monkeypatch.setattr("obverse.app._explorer.server.MOST_CONNECTIONS", 1)
     begun, go_on = held_up(monkeypatch, "about")
     with another(subject) as crowded:
         first = threading.Thread(target=ask, args=(crowded, "POST", f"/{crowded.at.token}/about", {}))
@@ -286,7 +286,7 @@ def test_where_all_are_at_work_one_more_is_turned_away(subject, monkeypatch):
 
 
 def test_whoever_asks_byte_by_byte_is_hung_up_on(subject, monkeypatch):
-    monkeypatch.setattr("obverse.explore.server.IDLE", 1)
+    monkeypatch.setattr("obverse.app._explorer.server.IDLE", 1)
     with another(subject) as patient, contextlib.ExitStack() as stack:
         (slow,) = held(patient.at.port, 1, stack)
         began = time.monotonic()

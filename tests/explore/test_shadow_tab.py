@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import nn
 
+from obverse._core.errors import BadInput
+from obverse.app._explorer import Subject
 from obverse.data import Dataset
-from obverse.errors import BadInput
-from obverse.explore import Subject
-from obverse.explore.fields import Fields
-from obverse.explore.shadow_tab import PATIENCE, SAMPLES, affordable, shadow_answer
+from obverse.present.fields import Fields
 from obverse.shadow import recovery, smooth
+from obverse.shadow.tab import PATIENCE, SAMPLES, affordable, shadow_answer
 
 BODY = {"index": 3, "layer": "h2", "keep": 1.0, "smooth": 0, "refine": 0, "match_norm": False, "seed": 0}
 

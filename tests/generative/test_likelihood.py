@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import distributions
 
-from obverse.errors import BadInput
-from obverse.generative.likelihood import log_likelihood, log_weights
-from obverse.generative.vae import VAE
+from obverse._core.errors import BadInput
+from obverse.generative._likelihood import log_likelihood, log_weights
+from obverse.generative._vae import VAE
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import distributions, nn
 
-from obverse.errors import BadInput
-from obverse.generative.mixture import Mixture, component_of, mixed_payoff, payoff_matrix, unevenness
+from obverse._core.errors import BadInput
+from obverse.generative._mixture import Mixture, component_of, mixed_payoff, payoff_matrix, unevenness
 
 
 def seeded(seed: int = 0) -> torch.Generator:

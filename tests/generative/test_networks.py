@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from obverse.errors import BadInput
-from obverse.generative.networks import LEAK, critic, decode_in_blocks, decoder, draw, encoder
+from obverse._core.errors import BadInput
+from obverse.generative._networks import LEAK, critic, decode_in_blocks, decoder, draw, encoder
 
 PICTURES = [(1, 8, 8), (1, 28, 28), (3, 32, 32), (2, 4, 12)]
 

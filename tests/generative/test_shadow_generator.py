@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from obverse.errors import BadInput
-from obverse.generative.shadow_generator import ShadowGenerator
+from obverse._core.errors import BadInput
+from obverse.generative._shadow_generator import ShadowGenerator
 from obverse.nets import relu_mlp
 from obverse.shadow import Shadow
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import distributions
 
-from obverse.errors import BadInput
-from obverse.generative.vae import (
+from obverse._core.errors import BadInput
+from obverse.generative._vae import (
     VAE,
     Elbo,
     bernoulli_log_likelihood,

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from obverse.errors import BadInput
-from obverse.generative.wgan import WGAN, gap, gradient_penalty, interpolates
+from obverse._core.errors import BadInput
+from obverse.generative._wgan import WGAN, gap, gradient_penalty, interpolates
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -79,7 +79,7 @@ _FLOAT = re.compile(r"-?\d+\.\d{10,}(e-?\d+)?")
 
 
 def settled(text: str) -> str:
-    """The text without times, versions and keys of a cache; numbers to the digits that every BLAS agrees on."""
+    """The text without times, versions, keys; numbers to the digits on which every BLAS agrees."""
     text = _FLOAT.sub(lambda found: f"{float(found.group()):.10g}", text)
     for pattern, replacement in _TIMES:
         text = pattern.sub(replacement, text)
@@ -112,16 +112,16 @@ def results() -> Iterator[tuple[str, str]]:
     from sample_surveys import sample_survey, surveyed
     from sample_sweeps import sample_sweep
 
-    from obverse.cli.audit_table import print_audit, print_comparison
-    from obverse.cli.claims_table import print_sweep
-    from obverse.cli.diversity_table import print_diversity
-    from obverse.cli.ladder_table import print_ladder
-    from obverse.cli.memorize_table import print_recall
-    from obverse.cli.search_table import print_search
-    from obverse.cli.shadow_table import print_survey
-    from obverse.randomlike.against import compare_audits
-    from obverse.report import build
-    from obverse.report.diversity_pictures import write_pictures
+    from obverse.claims.table_ import print_sweep
+    from obverse.diversity._pictures import write_pictures
+    from obverse.diversity.table_ import print_diversity
+    from obverse.identity.table_ import print_recall
+    from obverse.ladder.table_ import print_ladder
+    from obverse.present import build
+    from obverse.shadow.table_ import print_survey
+    from obverse.training._search.table_ import print_search
+    from obverse.weights._against import compare_audits
+    from obverse.weights.table_ import print_audit, print_comparison
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 import pytest
+
 from golden.produce import EXPECTED, claims, command_line, read, results, settled
 
 
@@ -35,4 +36,7 @@ def test_claims_at_quick_settings():
 
 
 def test_nothing_expected_is_left_unmade():
-    assert {path.name.removesuffix(".gz") for path in EXPECTED.iterdir()} >= {"audit.html", "claims-quick.json"}
+    assert {path.name.removesuffix(".gz") for path in EXPECTED.iterdir()} >= {
+        "audit.html",
+        "claims-quick.json",
+    }

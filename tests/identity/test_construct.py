@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.identity import construct
-from obverse.identity.construct import (
+from obverse.identity import _construct as construct
+from obverse.identity._construct import (
     away_from_zero,
     blocks,
     closest_later,
@@ -18,7 +18,7 @@ from obverse.identity.construct import (
     silence,
     targets,
 )
-from obverse.nets.memory import ResidualMemory
+from obverse.nets._memory import ResidualMemory
 
 
 def seeded(seed: int = 0) -> torch.Generator:

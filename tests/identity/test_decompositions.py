@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.identity.decompositions import TOLERANCE, eigenvectors, svd
-from obverse.identity.factorize import factorize
+from obverse.identity._decompositions import TOLERANCE, eigenvectors, svd
+from obverse.identity._factorize import factorize
 
 
 def clustered(seed: int):

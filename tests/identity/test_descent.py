@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from obverse.errors import BadInput
-from obverse.identity.descent import CRITICAL, critical_point, descend
-from obverse.identity.landscape import gradient, hessian, project, spectral_norms
-from obverse.nets.residual import LinearResidual
+from obverse._core.errors import BadInput
+from obverse.identity._descent import CRITICAL, critical_point, descend
+from obverse.identity._landscape import gradient, hessian, project, spectral_norms
+from obverse.nets._residual import LinearResidual
 
 IDENTITY = torch.eye(2, dtype=torch.float64)
 

@@ -14,8 +14,8 @@ from scipy.linalg import block_diag, fractional_matrix_power, logm, polar
 from scipy.linalg import expm as exponential
 from scipy.stats import ortho_group
 
-from obverse.errors import BadInput, ObverseError
-from obverse.identity.factorize import angle, bound, factorize, gamma, min_layers, product
+from obverse._core.errors import BadInput, ObverseError
+from obverse.identity._factorize import angle, bound, factorize, gamma, min_layers, product
 
 module = import_module("obverse.identity.factorize")  # the package has a function of that name
 EPS = np.finfo(float).eps

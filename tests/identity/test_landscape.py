@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from obverse.errors import BadInput
-from obverse.identity import landscape
-from obverse.identity.landscape import gradient, gradient_bound, hessian, project, risk, spectral_norms
-from obverse.nets.residual import LinearResidual
+from obverse._core.errors import BadInput
+from obverse.identity import _landscape as landscape
+from obverse.identity._landscape import gradient, gradient_bound, hessian, project, risk, spectral_norms
+from obverse.nets._residual import LinearResidual
 
 SIZES = [(1, 1), (1, 3), (2, 2), (3, 1), (3, 4)]  # d, layers
 

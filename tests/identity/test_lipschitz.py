@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.errors import BadInput
-from obverse.identity.lipschitz import local_lipschitz, log10_lipschitz_bound
-from obverse.identity.memorize import memorize
-from obverse.nets.memory import ResidualMemory
+from obverse._core.errors import BadInput
+from obverse.identity._lipschitz import local_lipschitz, log10_lipschitz_bound
+from obverse.identity._memorize import memorize
+from obverse.nets._memory import ResidualMemory
 
 
 def seeded(seed: int = 0) -> torch.Generator:

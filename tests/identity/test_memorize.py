@@ -12,8 +12,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obverse.errors import BadInput, ObverseError
-from obverse.identity.memorize import (
+from obverse._core.errors import BadInput, ObverseError
+from obverse._core.records import read_record, record_text
+from obverse.identity._memorize import (
     QUANTILES,
     Memorized,
     NotMemorized,
@@ -23,8 +24,7 @@ from obverse.identity.memorize import (
     memorize,
     verify,
 )
-from obverse.nets.memory import ResidualMemory
-from obverse.records import read_record, record_text
+from obverse.nets._memory import ResidualMemory
 
 MODULE = sys.modules["obverse.identity.memorize"]  # the package has a function of that name
 

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obverse.errors import BadInput
-from obverse.identity.points import LARGEST, MOST_CLASSES, SHOWN, checked, distinct, first_equal
+from obverse._core.errors import BadInput
+from obverse.identity._points import LARGEST, MOST_CLASSES, SHOWN, checked, distinct, first_equal
 
 
 def firsts(rows: list[tuple]) -> list[int]:

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from obverse.errors import BadInput
-from obverse.identity.memorize import QUANTILES, NotMemorized, memorize
-from obverse.identity.recall import (
+from obverse._core.errors import BadInput
+from obverse.identity._memorize import QUANTILES, NotMemorized, memorize
+from obverse.identity._recall import (
     NAME,
     Recall,
     nearest_labels,
@@ -25,7 +25,7 @@ from obverse.identity.recall import (
     recall_text,
     write_recall,
 )
-from obverse.identity.walk import CLASSES, WALKED, walk
+from obverse.identity._walk import CLASSES, WALKED, walk
 
 
 def seeded(seed: int) -> torch.Generator:

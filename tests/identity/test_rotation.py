@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.linalg import block_diag, expm
 from scipy.stats import special_ortho_group
 
-from obverse.identity import rotation as module
-from obverse.identity.rotation import Rotation
+from obverse.identity import _rotation as module
+from obverse.identity._rotation import Rotation
 
 EPS = np.finfo(float).eps
 

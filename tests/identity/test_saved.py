@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.errors import BadInput
-from obverse.files import WriteFailed
-from obverse.identity.memorize import NotMemorized, export, memorize, verify
-from obverse.identity.saved import load_memory, save_memory
-from obverse.nets.memory import SHAPES, ResidualMemory
-from obverse.tensors import save_tensors
+from obverse._core.errors import BadInput
+from obverse._core.files import WriteFailed
+from obverse._core.tensors import save_tensors
+from obverse.identity._memorize import NotMemorized, export, memorize, verify
+from obverse.identity._saved import load_memory, save_memory
+from obverse.nets._memory import SHAPES, ResidualMemory
 
 
 @pytest.fixture

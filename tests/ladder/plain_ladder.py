@@ -12,9 +12,9 @@ from math import exp, log, sqrt
 import numpy as np
 import torch
 
-from obverse.ladder.regions import RegionGraph, grid, tree, windows
-from obverse.ladder.student import Student, random_student
-from obverse.ladder.teacher import Teacher, enumerate_teacher
+from obverse.ladder._regions import RegionGraph, grid, tree, windows
+from obverse.ladder._student import Student, random_student
+from obverse.ladder._teacher import Teacher, enumerate_teacher
 
 SUMMED = 1e-12  # float64 sums of up to a few hundred terms of size 1, with a margin
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 from plain_ladder import SUMMED, plain_conditional
 
-from obverse.errors import BadInput
-from obverse.ladder.conditional import Conditional
+from obverse._core.errors import BadInput
+from obverse.ladder._conditional import Conditional
 
 ZERO_HEAVY = [0.0, 0.3, 0.0, 0.2, 0.1, 0.0, 0.25, 0.15]
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from obverse.errors import BadInput
-from obverse.ladder.disentangle import (
+from obverse._core.errors import BadInput
+from obverse.ladder._disentangle import (
     activation_gap,
     activation_of,
     gradient_gap,

@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from obverse.errors import BadInput
-from obverse.ladder.dynamics import entropy, laps, lost_bits, race, recorded
-from obverse.ladder.passes import propagate
-from obverse.ladder.regions import RegionGraph, grid, tree, windows
-from obverse.ladder.student import Student, random_student
-from obverse.ladder.summaries import random_table
-from obverse.ladder.teacher import Teacher, enumerate_teacher
+from obverse._core.errors import BadInput
+from obverse.ladder._dynamics import entropy, laps, lost_bits, race, recorded
+from obverse.ladder._passes import propagate
+from obverse.ladder._regions import RegionGraph, grid, tree, windows
+from obverse.ladder._student import Student, random_student
+from obverse.ladder._summaries import random_table
+from obverse.ladder._teacher import Teacher, enumerate_teacher
 
 NETS = {
     "relu": {"bias": False},

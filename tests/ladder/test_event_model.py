@@ -5,9 +5,9 @@ import pytest
 import torch
 from plain_ladder import GRAPHS, SUMMED, listed, plain_conditional, plain_prior, teacher_of, weights_of
 
-from obverse.errors import BadInput
-from obverse.ladder.model import EventModel
-from obverse.ladder.regions import RegionGraph, tree
+from obverse._core.errors import BadInput
+from obverse.ladder._model import EventModel
+from obverse.ladder._regions import RegionGraph, tree
 
 EYE = [[1.0, 0.0], [0.0, 1.0]]
 PAIR = {("1.0", "0.0"): EYE, ("1.0", "0.1"): [[0.5, 0.5], [0.5, 0.5]]}

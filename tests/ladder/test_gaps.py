@@ -8,10 +8,10 @@ import pytest
 import torch
 from plain_ladder import GRAPHS, SUMMED, chances, listed, teacher_of, weights_of
 
-from obverse.ladder.gaps import broadness_gap, focus_gap, gap, inverse
-from obverse.ladder.regions import RegionGraph, tree, windows
-from obverse.ladder.summaries import random_table
-from obverse.ladder.teacher import enumerate_teacher, sample_teacher
+from obverse.ladder._gaps import broadness_gap, focus_gap, gap, inverse
+from obverse.ladder._regions import RegionGraph, tree, windows
+from obverse.ladder._summaries import random_table
+from obverse.ladder._teacher import enumerate_teacher, sample_teacher
 
 RULES = {
     "full": "full",

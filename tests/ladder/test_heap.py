@@ -6,7 +6,7 @@ import ctypes
 
 import pytest
 
-from obverse.ladder.heap import LARGE, give_back
+from obverse.ladder._heap import LARGE, give_back
 
 
 class Library:

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from obverse.errors import BadInput
-from obverse.ladder.batchnorm import affine_gradients, normalize, normalize_back, project
+from obverse._core.errors import BadInput
+from obverse.ladder._batchnorm import affine_gradients, normalize, normalize_back, project
 
 
 def layer(rows: int = 7, nodes: int = 3, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:

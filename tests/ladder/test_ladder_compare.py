@@ -23,13 +23,13 @@ from plain_ladder import (
 from test_passes import SOME, said, targets_of
 from test_reformulation import model_by_hand, near
 
-from obverse.errors import BadInput
-from obverse.ladder.compare import compare, compare_pass, standard_error
-from obverse.ladder.gaps import broadness_gap, focus_gap
-from obverse.ladder.passes import propagate
-from obverse.ladder.regions import tree, windows
-from obverse.ladder.student import random_student
-from obverse.ladder.teacher import enumerate_teacher, sample_teacher
+from obverse._core.errors import BadInput
+from obverse.ladder._compare import compare, compare_pass, standard_error
+from obverse.ladder._gaps import broadness_gap, focus_gap
+from obverse.ladder._passes import propagate
+from obverse.ladder._regions import tree, windows
+from obverse.ladder._student import random_student
+from obverse.ladder._teacher import enumerate_teacher, sample_teacher
 
 LOSSY = {"sum": lambda z: z.sum(1), "three": lambda z: z.sum(1) % 3}
 

@@ -11,10 +11,12 @@ import pytest
 import torch
 
 from obverse import BadInput
-from obverse.ladder.compare import compare, standard_error
-from obverse.ladder.dynamics import race
-from obverse.ladder.measure import chosen_edges, measure_teacher
-from obverse.ladder.regions import grid, tree, windows
+from obverse.ladder._compare import compare, standard_error
+from obverse.ladder._dynamics import race
+from obverse.ladder._measure import chosen_edges, measure_teacher
+from obverse.ladder._regions import grid, tree, windows
+from obverse.ladder._student import Student, random_student
+from obverse.ladder._teacher import Teacher, enumerate_teacher, sample_teacher
 from obverse.ladder.results import (
     LARGEST,
     MOST_MATRICES,
@@ -24,8 +26,6 @@ from obverse.ladder.results import (
     read_ladder,
     write_ladder,
 )
-from obverse.ladder.student import Student, random_student
-from obverse.ladder.teacher import Teacher, enumerate_teacher, sample_teacher
 
 ROUNDED = 0.5e-4 + 1e-12  # probabilities have four decimals in a file
 
@@ -124,7 +124,7 @@ def test_standard_errors_are_left_out_where_they_say_nothing(monkeypatch):
     assert errors("full", 50) == (None, None), "exact"
     assert errors("majority", 19) == (None, None), "fewer inputs than groups"
     assert None not in errors("majority", 20)
-    monkeypatch.setattr("obverse.ladder.measure.MOST_WORK", 6 * 50 - 1)
+    monkeypatch.setattr("obverse.ladder._measure.MOST_WORK", 6 * 50 - 1)
     assert errors("majority", 50) == (None, None), "too much work"
 
 
@@ -178,8 +178,8 @@ def test_chosen_edges_are_few_and_of_all_levels(graph):
 
 
 def test_edges_between_regions_of_the_same_positions_are_not_chosen():
-    from obverse.ladder.real import net_graph
-    from obverse.nets.local import local
+    from obverse.ladder._real import net_graph
+    from obverse.nets._local import local
 
     graph = net_graph(local((1, 8, 8), 3))
     assert {graph.level[parent] for parent, _ in chosen_edges(graph)} == {2, 3}
@@ -198,7 +198,7 @@ def test_the_middle_of_an_image_is_that_of_its_rows_and_columns():
 
 
 def test_many_edges_are_cut_and_counted(monkeypatch):
-    monkeypatch.setattr("obverse.ladder.measure.MOST_EDGES", 4)
+    monkeypatch.setattr("obverse.ladder._measure.MOST_EDGES", 4)
     found = ladder()
     assert (len(found.edges), found.edges_total) == (4, 6)
     assert [edge.parent for edge in found.edges[-2:]] == ["2.0", "2.0"], "those nearest to the top"

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from obverse.errors import BadInput
-from obverse.ladder.structure import (
+from obverse._core.errors import BadInput
+from obverse.ladder._structure import (
     and_weights,
     hull_distances,
     is_all_vert,

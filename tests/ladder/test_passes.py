@@ -17,11 +17,11 @@ from plain_ladder import (
     teacher_of,
 )
 
-from obverse.errors import BadInput
-from obverse.ladder.passes import one_hot, propagate
-from obverse.ladder.regions import tree, windows
-from obverse.ladder.student import random_student
-from obverse.ladder.teacher import Teacher, enumerate_teacher, sample_teacher
+from obverse._core.errors import BadInput
+from obverse.ladder._passes import one_hot, propagate
+from obverse.ladder._regions import tree, windows
+from obverse.ladder._student import random_student
+from obverse.ladder._teacher import Teacher, enumerate_teacher, sample_teacher
 
 KINDS = [
     {"activation": activation, "norm": norm, "top": top, "loss": loss, "bias": bias}

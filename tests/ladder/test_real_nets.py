@@ -12,16 +12,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from obverse import BadInput
-from obverse.ladder.agreement import LITTLE, Share, agreements, share
-from obverse.ladder.cluster import event_teacher, find_centres, k_means, nearest, shown, shuffled
-from obverse.ladder.compare import Comparison, compare, compare_pass
-from obverse.ladder.measure import measure_net
-from obverse.ladder.passes import Pass, propagate
-from obverse.ladder.real import net_graph, net_student, patches, shared_edges
-from obverse.ladder.regions import RegionGraph, tree
-from obverse.ladder.student import random_student
-from obverse.ladder.teacher import Teacher, enumerate_teacher
-from obverse.nets.local import LocalNet, local
+from obverse.ladder._agreement import LITTLE, Share, agreements, share
+from obverse.ladder._cluster import event_teacher, find_centres, k_means, nearest, shown, shuffled
+from obverse.ladder._compare import Comparison, compare, compare_pass
+from obverse.ladder._measure import measure_net
+from obverse.ladder._passes import Pass, propagate
+from obverse.ladder._real import net_graph, net_student, patches, shared_edges
+from obverse.ladder._regions import RegionGraph, tree
+from obverse.ladder._student import random_student
+from obverse.ladder._teacher import Teacher, enumerate_teacher
+from obverse.nets._local import LocalNet, local
 
 SUMMED = 1e-11  # float64: sums of some hundred terms, which grow to some hundred here
 PLANS = {

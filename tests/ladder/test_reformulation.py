@@ -23,12 +23,12 @@ from plain_ladder import (
 )
 from test_passes import KINDS, SOME, said, targets_of
 
-from obverse.errors import BadInput
-from obverse.ladder.model import EventModel
-from obverse.ladder.reformulation import reformulate
-from obverse.ladder.regions import RegionGraph, tree, windows
-from obverse.ladder.student import random_student
-from obverse.ladder.teacher import enumerate_teacher
+from obverse._core.errors import BadInput
+from obverse.ladder._model import EventModel
+from obverse.ladder._reformulation import reformulate
+from obverse.ladder._regions import RegionGraph, tree, windows
+from obverse.ladder._student import random_student
+from obverse.ladder._teacher import enumerate_teacher
 
 
 def model_by_hand(teacher):

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from obverse.errors import BadInput
-from obverse.ladder.regions import RegionGraph, grid, tree, windows
+from obverse._core.errors import BadInput
+from obverse.ladder._regions import RegionGraph, grid, tree, windows
 
 
 def depth(graph: RegionGraph, name: str) -> int:

@@ -8,12 +8,12 @@ from math import sqrt
 import pytest
 import torch
 
-from obverse.errors import BadInput
-from obverse.ladder.passes import propagate
-from obverse.ladder.regions import tree
-from obverse.ladder.selectivity import Selectivity, chance, chance_of_region, of_region, selectivity
-from obverse.ladder.student import random_student
-from obverse.ladder.teacher import enumerate_teacher
+from obverse._core.errors import BadInput
+from obverse.ladder._passes import propagate
+from obverse.ladder._regions import tree
+from obverse.ladder._selectivity import Selectivity, chance, chance_of_region, of_region, selectivity
+from obverse.ladder._student import random_student
+from obverse.ladder._teacher import enumerate_teacher
 
 ROUNDING = 1e-12  # sums of a few dozen float64 of size 1
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from plain_ladder import GRAPHS, dag, student_of, teacher_of
 
-from obverse.errors import BadInput
-from obverse.ladder.passes import propagate
-from obverse.ladder.regions import tree
-from obverse.ladder.student import Step, random_student
-from obverse.ladder.teacher import enumerate_teacher
+from obverse._core.errors import BadInput
+from obverse.ladder._passes import propagate
+from obverse.ladder._regions import tree
+from obverse.ladder._student import Step, random_student
+from obverse.ladder._teacher import enumerate_teacher
 
 TEACHER = enumerate_teacher(tree(4))
 SEED = torch.Generator().manual_seed

@@ -6,8 +6,8 @@ import pytest
 import torch
 from plain_ladder import same_partition
 
-from obverse.errors import BadInput
-from obverse.ladder.summaries import random_table, renumber, summarize
+from obverse._core.errors import BadInput
+from obverse.ladder._summaries import random_table, renumber, summarize
 
 RULES = {
     "and": lambda bits: int(all(bits)),

@@ -22,10 +22,10 @@ from plain_ladder import (
     weights_of,
 )
 
-from obverse.errors import BadInput
-from obverse.ladder.regions import RegionGraph, grid, tree, windows
-from obverse.ladder.summaries import random_table
-from obverse.ladder.teacher import Teacher, enumerate_teacher, sample_teacher
+from obverse._core.errors import BadInput
+from obverse.ladder._regions import RegionGraph, grid, tree, windows
+from obverse.ladder._summaries import random_table
+from obverse.ladder._teacher import Teacher, enumerate_teacher, sample_teacher
 
 SUMMARIES = {
     "full": ("full", lambda below: below),

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from obverse import BadInput, Shadow
-from obverse.nets.allconv import (
+from obverse.nets._allconv import (
     IMAGENET,
     Centre,
     FixedProjection,

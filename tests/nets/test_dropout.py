@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from obverse import BadInput
+from obverse._core.random import Streams, use_streams
 from obverse.nets import relu_mlp
-from obverse.nets.dropout import SampleDropout
-from obverse.nets.small_conv import small_cnn, small_resnet
+from obverse.nets._dropout import SampleDropout
+from obverse.nets._small_conv import small_cnn, small_resnet
 from obverse.shadow import Shadow
-from obverse.streams import Streams, use_streams
 
 
 def some(count: int) -> Streams:

@@ -5,8 +5,8 @@ from math import sqrt
 import pytest
 import torch
 
-from obverse.errors import BadInput
-from obverse.nets.residual import LinearResidual
+from obverse._core.errors import BadInput
+from obverse.nets._residual import LinearResidual
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from obverse import BadInput
-from obverse.nets.local import LocalLevel, LocalNet, Windows, local
+from obverse.nets._local import LocalLevel, LocalNet, Windows, local
 
 ROUNDING = 1e-12  # float64, sums of at most some hundred terms of size 1
 PLANS = {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.errors import BadInput
-from obverse.nets.memory import SHAPES, ResidualMemory, check_memory
+from obverse._core.errors import BadInput
+from obverse.nets._memory import SHAPES, ResidualMemory, check_memory
 
 SIZES = {"d": 12, "k": 3, "l": 4, "r": 5}
 

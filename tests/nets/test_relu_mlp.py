@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
 from obverse.nets import UniformBiasLinear, relu_mlp
 
 

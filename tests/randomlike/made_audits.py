@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from obverse.randomlike.results import (
+from obverse.weights._thresholds import Thresholds
+from obverse.weights.results import (
     Audit,
     Correlations,
     Entries,
@@ -20,7 +21,6 @@ from obverse.randomlike.results import (
     Spike,
     Verdict,
 )
-from obverse.randomlike.thresholds import Thresholds
 
 HISTOGRAM = Histogram((-2.0, -1.0, 0.0, 1.0, 2.0), (1, 5, 6, 0))
 SENTENCES = {

@@ -5,8 +5,8 @@ import torch
 from scipy.stats import chisquare
 from torch import nn
 
-from obverse.errors import BadInput
-from obverse.randomlike.activations import own_activations
+from obverse._core.errors import BadInput
+from obverse.weights._activations import own_activations
 
 
 def seeded(seed: int = 0) -> torch.Generator:

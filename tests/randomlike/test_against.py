@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from obverse import BadInput
-from obverse.randomlike.against import CLEAR, compare_audits
-from obverse.randomlike.results import Number
+from obverse.weights._against import CLEAR, compare_audits
+from obverse.weights.results import Number
 from randomlike.made_audits import made_audit, made_entries, made_layer, made_spectrum, unmeasured
 
 BEFORE = made_audit(

@@ -11,9 +11,9 @@ from exact_spectra import normal_singular_values
 from scipy.linalg import svdvals
 from torch import nn
 
-from obverse.errors import BadInput
-from obverse.randomlike import Audit, LayerAudit, Thresholds, audit, weights_of
-from obverse.randomlike.law import edges
+from obverse._core.errors import BadInput
+from obverse.weights import Audit, LayerAudit, Thresholds, audit, weights_of
+from obverse.weights._law import edges
 
 
 def normal(rows: int, columns: int, seed: int = 0) -> torch.Tensor:

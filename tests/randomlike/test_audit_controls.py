@@ -8,8 +8,8 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from obverse.randomlike import controls
-from obverse.randomlike.controls import gaussian, shuffled
+from obverse.weights import _controls as controls
+from obverse.weights._controls import gaussian, shuffled
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -7,9 +7,9 @@ import pytest
 import torch
 from exact_spectra import not_above, not_below
 
-from obverse.randomlike import LayerAudit, Thresholds, audit
-from obverse.randomlike.edge import threshold_strength
-from obverse.randomlike.verdict import judge
+from obverse.weights import LayerAudit, Thresholds, audit
+from obverse.weights._edge import threshold_strength
+from obverse.weights._verdict import judge
 
 SHAPES = [(32, 32), (64, 64), (40, 300), (300, 40), (32, 128), (128, 128), (150, 200), (100, 36)]
 MATRICES = 200

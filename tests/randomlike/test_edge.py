@@ -10,7 +10,7 @@ from scipy.linalg import svdvals
 from scipy.special import airy
 from scipy.stats import ks_2samp
 
-from obverse.randomlike.edge import edge_probability, planted_strength, threshold_strength
+from obverse.weights._edge import edge_probability, planted_strength, threshold_strength
 
 
 def tracy_widom_tail(statistic: float) -> float:

@@ -10,10 +10,10 @@ import pytest
 import torch
 from scipy import integrate, stats
 
-from obverse.errors import BadInput
-from obverse.randomlike.entries import entries, matters_from
-from obverse.randomlike.laws import anderson_p, best_law, kurtosis_p, normal_distances, skew_p
-from obverse.randomlike.results import Entries
+from obverse._core.errors import BadInput
+from obverse.weights._entries import entries, matters_from
+from obverse.weights._laws import anderson_p, best_law, kurtosis_p, normal_distances, skew_p
+from obverse.weights.results import Entries
 
 RNG = np.random.default_rng  # each test seeds its own
 

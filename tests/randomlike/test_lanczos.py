@@ -7,9 +7,9 @@ import pytest
 import torch
 from scipy.linalg import svdvals
 
-from obverse.randomlike import law
-from obverse.randomlike.lanczos import Quadrature, fit_law, fit_scale, lanczos, own_quadrature
-from obverse.randomlike.spectrum import ks_distance
+from obverse.weights import _law as law
+from obverse.weights._lanczos import Quadrature, fit_law, fit_scale, lanczos, own_quadrature
+from obverse.weights._spectrum import ks_distance
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -8,8 +8,8 @@ from scipy.integrate import quad
 from scipy.linalg import svdvals
 from scipy.stats import kstest
 
-from obverse.randomlike.law import cdf, density, edges, quantiles
-from obverse.randomlike.null import distance_number
+from obverse.weights._law import cdf, density, edges, quantiles
+from obverse.weights._null import distance_number
 
 SHAPES = [(50, 50), (50, 51), (60, 100), (300, 200), (40, 4000), (1, 3)]
 

@@ -8,9 +8,9 @@ from exact_spectra import normal_singular_values, not_above, not_below
 from scipy.linalg import svdvals
 from scipy.stats import gumbel_r
 
-from obverse.randomlike.lanczos import fit_scale
-from obverse.randomlike.null import distance_number, limited_kurtosis, scale_error
-from obverse.randomlike.spectrum import ks_distance
+from obverse.weights._lanczos import fit_scale
+from obverse.weights._null import distance_number, limited_kurtosis, scale_error
+from obverse.weights._spectrum import ks_distance
 
 
 def fitted(values: np.ndarray, rows: int, columns: int) -> tuple[float, float]:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.errors import BadInput
-from obverse.randomlike.files import open_weights
+from obverse._core.errors import BadInput
+from obverse.weights._readers.open import open_weights
 
 
 def refused(path: Path, sentence: str) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.errors import BadInput
-from obverse.randomlike.offsets import offsets
+from obverse._core.errors import BadInput
+from obverse.weights._offsets import offsets
 
 
 def test_plain_numbers_are_numpys():

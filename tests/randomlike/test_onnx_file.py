@@ -15,9 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from torch.nn import functional as F
 
-from obverse.errors import BadInput, MissingExtra
-from obverse.randomlike.files import open_weights
-from obverse.randomlike.stored import Weight
+from obverse._core.errors import BadInput, MissingExtra
+from obverse.weights._readers.open import open_weights
+from obverse.weights._readers.stored import Weight
 
 
 def array(*shape: int, seed: int = 0) -> Any:

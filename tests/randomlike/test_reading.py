@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import obverse.records
+import obverse._core.records
 from obverse import BadInput
-from obverse.randomlike.reading import audit_text, read_audit, write_audit
-from obverse.randomlike.results import Number
+from obverse.weights._reading import audit_text, read_audit, write_audit
+from obverse.weights.results import Number
 from randomlike.made_audits import made_audit, made_layer, made_reversal, made_spectrum, unmeasured
 
 WHOLE = made_audit(
@@ -167,7 +167,7 @@ def test_every_field_of_every_record_is_needed_and_no_other_is_taken(tmp_path):
 
 
 def test_lengths_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(obverse.records, "MAX_ITEMS", 3)
+    monkeypatch.setattr(obverse._core.records, "MAX_ITEMS", 3)
     said = refused(tmp_path, plain())
     assert "at most 3 items for the audit.layers in" in said
     assert "; got a list of 4; " in said
@@ -201,7 +201,7 @@ def test_a_missing_file_is_refused(tmp_path):
 
 
 def test_a_size_beyond_the_bound_is_refused_before_it_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("obverse.files.MAX_JSON", 1000)
+    monkeypatch.setattr("obverse._core.files.MAX_JSON", 1000)
     assert "an audit of at most 1000 bytes" in refused(tmp_path, audit_text(WHOLE))
 
 

@@ -7,10 +7,10 @@ import torch
 from scipy.optimize import minimize_scalar
 from scipy.stats import binomtest
 
-from obverse.errors import BadInput
-from obverse.randomlike import reversibility
-from obverse.randomlike.reversibility import best_multiple, random_hidden, reversals, sparsities
+from obverse._core.errors import BadInput
 from obverse.shadow import best_threshold, recovery_error
+from obverse.weights import _reversibility as reversibility
+from obverse.weights._reversibility import best_multiple, random_hidden, reversals, sparsities
 
 
 def seeded(seed: int = 0) -> torch.Generator:

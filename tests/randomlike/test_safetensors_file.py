@@ -11,9 +11,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from obverse.errors import BadInput
-from obverse.randomlike.files import open_weights
-from obverse.randomlike.safetensors_file import open_safetensors
+from obverse._core.errors import BadInput
+from obverse.weights._readers.open import open_weights
+from obverse.weights._readers.safetensors import open_safetensors
 
 
 def refused(path: Path, sentence: str) -> str:

@@ -9,9 +9,9 @@ from exact_spectra import normal_singular_values, not_above, not_below
 from scipy.linalg import svdvals
 from scipy.stats import kstest
 
-from obverse.randomlike import law
-from obverse.randomlike.edge import threshold_strength
-from obverse.randomlike.spectrum import (
+from obverse.weights import _law as law
+from obverse.weights._edge import threshold_strength
+from obverse.weights._spectrum import (
     bulk_from_values,
     count_spikes,
     described,

@@ -9,8 +9,8 @@ from exact_spectra import not_above, not_below
 from scipy.linalg import svd, svdvals
 from scipy.stats import beta, kstest
 
-from obverse.randomlike.edge import edge_probability
-from obverse.randomlike.structure import (
+from obverse.weights._edge import edge_probability
+from obverse.weights._structure import (
     COMPARED,
     block_contrast,
     correlations,

@@ -21,9 +21,9 @@ import pytest
 import torch
 from torch import nn
 
-from obverse.errors import BadInput
-from obverse.randomlike.files import open_weights
-from obverse.randomlike.torch_file import open_torch
+from obverse._core.errors import BadInput
+from obverse.weights._readers.open import open_weights
+from obverse.weights._readers.torch import open_torch
 
 
 @pytest.fixture(autouse=True)
@@ -381,8 +381,8 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 import torch
-from obverse.errors import BadInput
-from obverse.randomlike.files import open_weights
+from obverse._core.errors import BadInput
+from obverse.weights._readers.open import open_weights
 with open("/proc/self/statm") as file:
     used = int(file.read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 300 * 2**20,) * 2)

@@ -6,9 +6,9 @@ import pytest
 import torch
 from made_audits import made_entries, made_reversal, made_spectrum
 
-from obverse.randomlike import LayerAudit, Thresholds, audit
-from obverse.randomlike.results import Correlations, Finding, Histogram, Number, Offsets
-from obverse.randomlike.verdict import Judgement, judge
+from obverse.weights import LayerAudit, Thresholds, audit
+from obverse.weights._verdict import Judgement, judge
+from obverse.weights.results import Correlations, Finding, Histogram, Number, Offsets
 
 ROWS, COLUMNS = 100, 128
 UNUSED = Histogram((0.0, 1.0), (0,))

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from safetensors.torch import save, save_file
 from torch import Tensor, nn
 
-from obverse.errors import BadInput
-from obverse.randomlike.files import SUFFIXES, open_weights
-from obverse.randomlike.weights import weights_of
+from obverse._core.errors import BadInput
+from obverse.weights._readers.module import weights_of
+from obverse.weights._readers.open import SUFFIXES, open_weights
 
 
 def net() -> nn.Module:
@@ -168,7 +168,7 @@ ONE_AT_A_TIME = """
 import resource, sys
 from pathlib import Path
 import torch
-from obverse.randomlike.files import open_weights
+from obverse.weights._readers.open import open_weights
 torch.set_num_threads(1)
 warm = open_weights(Path(sys.argv[1]))[0].load()
 del warm

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrizations, prune
 
-from obverse.errors import BadInput
-from obverse.randomlike.layout import weights_in
-from obverse.randomlike.stored import Stored, Weight
-from obverse.randomlike.weights import weights_of
+from obverse._core.errors import BadInput
+from obverse.weights._readers.layout import weights_in
+from obverse.weights._readers.module import weights_of
+from obverse.weights._readers.stored import Stored, Weight
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from obverse.report import build
+from obverse.present import build
 from obverse.training import ClassifierTask, Settings, compare, create_run, fit
 
 VARIANTS = ("backprop", "dropout", "shadow")

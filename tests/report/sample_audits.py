@@ -12,7 +12,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from obverse.randomlike.results import (
+from obverse.weights._thresholds import Thresholds
+from obverse.weights.results import (
     Audit,
     Correlations,
     Entries,
@@ -27,7 +28,6 @@ from obverse.randomlike.results import (
     Spike,
     Verdict,
 )
-from obverse.randomlike.thresholds import Thresholds
 
 KINDS = ("normal", "laplace", "spiked", "row scales", "correlated", "pruned", "narrow", "square", "tiny")
 VERDICT: dict[str, Verdict] = {

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from obverse.data import load
-from obverse.diversity.measure import Pictures, assess
+from obverse.diversity._measure import Pictures, assess
 from obverse.diversity.results import Diversity, Skipped
 
 ATTACK = "</style></title></svg></table><script>alert(1)</script><b onclick=alert(2)>'\"" + "x" * 5000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from obverse.report.generator_pictures import keep_stages
-from obverse.training.generator_settings import GeneratorSettings
-from obverse.training.generators import fit_generator, generator_task
-from obverse.training.rundir import create_generator_run
+from obverse.training._generators.fit import fit_generator, generator_task
+from obverse.training._generators.pictures import keep_stages
+from obverse.training._generators.settings import GeneratorSettings
+from obverse.training._rundir import create_generator_run
 
 
 def generator_run(path: Path, model: Any, **changes: Any) -> Path:

@@ -7,12 +7,12 @@ from functools import cache
 
 import torch
 
-from obverse.ladder.measure import measure_net, measure_teacher
-from obverse.ladder.regions import RegionGraph, tree, windows
+from obverse.ladder._measure import measure_net, measure_teacher
+from obverse.ladder._regions import RegionGraph, tree, windows
+from obverse.ladder._student import random_student
+from obverse.ladder._teacher import enumerate_teacher, sample_teacher
 from obverse.ladder.results import Ladder
-from obverse.ladder.student import random_student
-from obverse.ladder.teacher import enumerate_teacher, sample_teacher
-from obverse.nets.local import local
+from obverse.nets._local import local
 
 ATTACK = "</style></title></svg></table><script>alert(1)</script><b onclick=alert(2)>'\"" + "x" * 5000
 VERSIONS = {"obverse": "0.5", "torch": "2.13"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from obverse.identity.recall import Recall, recall
+from obverse.identity._recall import Recall, recall
 
 ATTACK = "</style></title></svg></table><script>alert(1)</script><b onclick=alert(2)>'\"" + "x" * 5000
 

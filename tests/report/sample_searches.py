@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from obverse.training.search_results import Retrained, SearchResult, Trial
+from obverse.training._search.results import Retrained, SearchResult, Trial
 
 RATES, WEIGHTS = (0.001, 0.004, 0.016, 0.064), (0.0, 0.5, 2.0)
 EVIL = "<script>alert(1)</script><b>bold</b>" + "long" * 60

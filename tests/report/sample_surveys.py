@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from obverse.report.shadow_strips import write_pictures
-from obverse.shadow.survey import Surveyor, survey
-from obverse.shadow.surveyed import NAME, LayerSurvey, Reading, Survey, write_survey
+from obverse.shadow._strips import write_pictures
+from obverse.shadow._survey import Surveyor, survey
+from obverse.shadow.results import NAME, LayerSurvey, Reading, Survey, write_survey
 
 ATTACK = "</style></title></svg></table><script>alert(1)</script><b onclick=alert(2)>'\"" + "x" * 5000
 CLASSES = ("round", "a rather long name", "square")

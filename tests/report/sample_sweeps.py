@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from obverse.claims.rates import Along, Exponent, NotGrowing
+from obverse.claims._rates import Along, Exponent, NotGrowing
+from obverse.claims._rules import Equal, HoldsIn, MeanBelow, Rule
 from obverse.claims.results import Outcome, Point, Setting, Sweep
-from obverse.claims.rules import Equal, HoldsIn, MeanBelow, Rule
 
 Law = Callable[[Setting], float]
 ATTACK = "</style></title></svg></table><script>alert(1)</script><b onclick=alert(2)>'\"" + "x" * 5000

@@ -24,7 +24,7 @@ from test_browser import (
     save_screenshot,
 )
 
-from obverse.report.audit_page import render_audit
+from obverse.weights.page import render_audit
 
 SMALL = CLIPPED.replace("figure svg[role=img]", ".cell svg")
 OPEN_ALL = """

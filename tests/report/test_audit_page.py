@@ -29,15 +29,16 @@ from sample_audits import (
 )
 from scipy.integrate import trapezoid
 
-from obverse.errors import BadInput
-from obverse.randomlike.against import compare_audits
-from obverse.randomlike.reading import write_audit
-from obverse.randomlike.results import Audit, Histogram, LayerAudit, Number, Spike
-from obverse.report import build, small
-from obverse.report.audit_numbers import brief, number, signed
-from obverse.report.audit_page import changes, model_names, render_audit
-from obverse.report.small import HEIGHT, WIDTH
-from obverse.report.small_recovery import LOG_BELOW, recovery_bars
+from obverse._core.errors import BadInput
+from obverse.present import build
+from obverse.weights import charts as small
+from obverse.weights._against import compare_audits
+from obverse.weights._numbers import brief, number, signed
+from obverse.weights._reading import write_audit
+from obverse.weights._recovery_chart import LOG_BELOW, recovery_bars
+from obverse.weights.charts import HEIGHT, WIDTH
+from obverse.weights.page import changes, model_names, render_audit
+from obverse.weights.results import Audit, Histogram, LayerAudit, Number, Spike
 
 ROUNDING = 0.0501  # pixels: coordinates have one decimal
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from obverse.report import build
+from obverse.present import build
 
 SCREENSHOTS = Path(__file__).parents[2] / ".screenshots"
 DESK, PHONE = (1100, 800), (360, 740)

@@ -22,7 +22,7 @@ from test_browser import (
     save_screenshot,
 )
 
-from obverse.report.claims_page import render_sweep
+from obverse.claims.page import render_sweep
 
 OPEN_ALL = """
 for (const one of document.querySelectorAll('details')) one.open = true;

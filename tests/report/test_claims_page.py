@@ -28,17 +28,17 @@ from scipy import stats
 from test_audit_page import HUGE, ROUNDING, TINY, extreme, words
 from test_audit_page import Reader as AuditReader
 
-from obverse.claims.rates import Along, Exponent, NotGrowing
+from obverse._core.errors import BadInput
+from obverse._core.records import record_text
+from obverse.claims._rates import Along, Exponent, NotGrowing
+from obverse.claims._rules import Equal
+from obverse.claims._series import MOST_CATEGORIES, MOST_SERIES, curves
+from obverse.claims._store import FORMAT, NAME
+from obverse.claims.charts import HEIGHT, LABELS, NAMES, RIGHT, TOTAL, plot
+from obverse.claims.page import alike, duration, grouped, render_sweep, summary
 from obverse.claims.results import Outcome, Sweep
-from obverse.claims.rules import Equal
-from obverse.claims.store import FORMAT, NAME
-from obverse.errors import BadInput
-from obverse.records import record_text
-from obverse.report import build
-from obverse.report.claims_axis import Axis, axis_for, labels, short
-from obverse.report.claims_page import alike, duration, grouped, render_sweep, summary
-from obverse.report.claims_plot import HEIGHT, LABELS, NAMES, RIGHT, TOTAL, plot
-from obverse.report.claims_series import MOST_CATEGORIES, MOST_SERIES, curves
+from obverse.present import build
+from obverse.present.axis import Axis, axis_for, labels, short
 
 WIDTH = TOTAL - LABELS - RIGHT
 

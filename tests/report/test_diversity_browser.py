@@ -21,9 +21,9 @@ from test_browser import (
     save_screenshot,
 )
 
+from obverse.diversity._pictures import write_pictures
 from obverse.diversity.results import NAME, write_diversity
-from obverse.report import build
-from obverse.report.diversity_pictures import write_pictures
+from obverse.present import build
 
 
 @pytest.fixture(scope="module")

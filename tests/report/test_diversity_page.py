@@ -17,19 +17,14 @@ from PIL import Image
 from sample_diversity import ATTACK, hostile, measured, sample_diversity
 from test_audit_page import Reader, words
 
-from obverse.diversity.birthday import Birthday
-from obverse.diversity.measure import Pictures, assess
-from obverse.diversity.results import NAME, Diversity, diversity_text, write_diversity
-from obverse.errors import BadInput
-from obverse.report import build
-from obverse.report.claims_axis import Axis, axis_for
-from obverse.report.diversity_numbers import about, chance, down_to, times, up_to
-from obverse.report.diversity_page import PAGE, diversity_page, fixed, render_diversity
-from obverse.report.diversity_pictures import FOLDER, LONGEST, read_pictures, shown, write_pictures
-from obverse.report.diversity_pictures import NAME as LIST
-from obverse.report.diversity_plot import LENGTH, ROW, Line, lines
-from obverse.report.diversity_verdict import copying, levels, notices, outlook, verdict
-from obverse.report.diversity_words import (
+from obverse._core.errors import BadInput
+from obverse.diversity._birthday import Birthday
+from obverse.diversity._measure import Pictures, assess
+from obverse.diversity._numbers import about, chance, down_to, times, up_to
+from obverse.diversity._pictures import FOLDER, LONGEST, read_pictures, shown, write_pictures
+from obverse.diversity._pictures import NAME as LIST
+from obverse.diversity._verdict import copying, levels, notices, outlook, verdict
+from obverse.diversity._words import (
     birthday_rows,
     command,
     memorization_rows,
@@ -38,7 +33,12 @@ from obverse.report.diversity_words import (
     skipped,
     smoothness_rows,
 )
-from obverse.report.words import FIXED
+from obverse.diversity.charts import LENGTH, ROW, Line, lines
+from obverse.diversity.page import PAGE, diversity_page, fixed, render_diversity
+from obverse.diversity.results import NAME, Diversity, diversity_text, write_diversity
+from obverse.present import build
+from obverse.present.axis import Axis, axis_for
+from obverse.training._words import FIXED
 
 KINDS = ("full", "few", "plain", "points")
 

@@ -28,15 +28,15 @@ from test_browser import (
 )
 from test_page import Reader, text_of
 
+from obverse._core.errors import BadInput
 from obverse.data import load
-from obverse.errors import BadInput
-from obverse.generative.mixture import Mixture
-from obverse.report import build
-from obverse.report.generator_pictures import album, check_pictures, levels, sheet, stage_epochs
-from obverse.report.generator_results import read_generator_results
-from obverse.report.generator_words import number
-from obverse.training.generators import load_generator
-from obverse.training.rundir import read_generator_run
+from obverse.generative._mixture import Mixture
+from obverse.present import build
+from obverse.training._generators.fit import load_generator
+from obverse.training._generators.pictures import album, check_pictures, levels, sheet, stage_epochs
+from obverse.training._generators.results import read_generator_results
+from obverse.training._generators.words import number
+from obverse.training._rundir import read_generator_run
 
 MODELS = ("vae", "wgan", "mixture")
 ATTACK = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"

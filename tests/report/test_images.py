@@ -11,12 +11,12 @@ import pytest
 import torch
 from PIL import Image
 
+from obverse._core.errors import BadInput
 from obverse.data import load
-from obverse.errors import BadInput
-from obverse.report import shadow_grid, shadow_pictures
-from obverse.report.images import displayed, triple_png
+from obverse.present import shadow_grid, shadow_pictures
 from obverse.shadow import Shadow
 from obverse.training import initial_net, load_trained, read_run
+from obverse.training._images import displayed, triple_png
 
 
 def test_triples_are_start_end_and_original(single: Path) -> None:

@@ -22,7 +22,7 @@ from test_browser import (
 )
 
 from obverse.ladder.results import NAME, ladder_text
-from obverse.report import build
+from obverse.present import build
 
 # The smallest letters in a figure, in CSS pixels as they are shown.
 SMALLEST = """

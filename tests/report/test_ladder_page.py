@@ -14,11 +14,23 @@ import pytest
 from sample_ladders import hostile, sample_ladder
 from test_audit_page import HUGE, ROUNDING, TINY, Reader, extreme, words
 
-from obverse.errors import BadInput
-from obverse.ladder.results import MOST_MATRICES, NAME, Explained, Ladder, Matrix, ladder_text, read_ladder
-from obverse.report import build
-from obverse.report.ladder_page import note, render_ladder, table
-from obverse.report.ladder_plot import (
+from obverse._core.errors import BadInput
+from obverse.ladder._words import (
+    EDGE_HEADINGS,
+    LEVEL_HEADINGS,
+    MOST_ROWS,
+    beside,
+    command,
+    edge_rows,
+    gap,
+    is_exact,
+    level_rows,
+    outlook,
+    share,
+    training,
+    verdict,
+)
+from obverse.ladder.charts import (
     CELL,
     FEWEST_CELLS,
     HEIGHT,
@@ -36,21 +48,9 @@ from obverse.report.ladder_plot import (
     sweep_panels,
     training_panels,
 )
-from obverse.report.ladder_words import (
-    EDGE_HEADINGS,
-    LEVEL_HEADINGS,
-    MOST_ROWS,
-    beside,
-    command,
-    edge_rows,
-    gap,
-    is_exact,
-    level_rows,
-    outlook,
-    share,
-    training,
-    verdict,
-)
+from obverse.ladder.page import note, render_ladder, table
+from obverse.ladder.results import MOST_MATRICES, NAME, Explained, Ladder, Matrix, ladder_text, read_ladder
+from obverse.present import build
 
 KINDS = ("exact", "lossy", "broad", "net")
 

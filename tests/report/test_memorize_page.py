@@ -13,12 +13,11 @@ import pytest
 from sample_memories import hostile, sample_memory
 from test_audit_page import HUGE, ROUNDING, TINY, Reader, extreme, words
 
-from obverse.errors import BadInput
-from obverse.identity.recall import NAME, Recall, read_recall, recall_text
-from obverse.identity.walk import Walk
-from obverse.report import build
-from obverse.report.memorize_page import render_recall
-from obverse.report.memorize_plot import (
+from obverse._core.errors import BadInput
+from obverse.identity._recall import NAME, Recall, read_recall, recall_text
+from obverse.identity._walk import Walk
+from obverse.identity._words import command, generalizes, outlook, rows, verdict
+from obverse.identity.charts import (
     HEIGHT,
     LENGTH,
     SIDE,
@@ -29,7 +28,8 @@ from obverse.report.memorize_plot import (
     parameters,
     walk_panels,
 )
-from obverse.report.memorize_words import command, generalizes, outlook, rows, verdict
+from obverse.identity.page import render_recall
+from obverse.present import build
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obverse.errors import BadInput
-from obverse.report import build
-from obverse.report.palette import DARK, DARK_PAGE, LIGHT, LIGHT_PAGE, MARKERS
+from obverse._core.errors import BadInput
+from obverse.present import build
+from obverse.present.palette import DARK, DARK_PAGE, LIGHT, LIGHT_PAGE, MARKERS
 from obverse.training import read_comparison, summarize
-from obverse.training.variants import VARIANTS
+from obverse.training._variants import VARIANTS
 
 
 class Reader(HTMLParser):
@@ -272,7 +272,7 @@ def test_colours_stand_out_from_the_page(colours: tuple[str, ...], page: str) ->
 
 def test_import_loads_nothing_heavy() -> None:
     code = (
-        "import sys, obverse.report; print([m for m in ('matplotlib', 'jinja2', 'PIL') if m in sys.modules])"
+        "import sys, obverse.present; print([m for m in ('matplotlib', 'jinja2', 'PIL') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 from test_page import Reader, text_of
 
-from obverse.errors import BadInput
-from obverse.report import build, words
-from obverse.report.figures import Shown, figures
-from obverse.report.palette import colour
-from obverse.report.results import read_results
+from obverse._core.errors import BadInput
+from obverse.present import build
+from obverse.present.palette import colour
 from obverse.training import Settings, compare, fit_classifier, read_run
-from obverse.training.classify import ClassifierTask
-from obverse.training.rundir import create_run
+from obverse.training import _words as words
+from obverse.training._classify import ClassifierTask
+from obverse.training._rundir import create_run
+from obverse.training._shown import read_results
+from obverse.training.charts import Shown, figures
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import obverse
-from obverse.report.palette import DARK, DARK_PAGE, GREY, LIGHT, LIGHT_PAGE, MARKERS
+from obverse.present.palette import DARK, DARK_PAGE, GREY, LIGHT, LIGHT_PAGE, MARKERS
 
 # Machado, Oliveira and Fernandes, A physiologically-based model for simulation of color vision deficiency,
 # IEEE TVCG 15 (2009), severity 1: matrices on linear RGB.

@@ -26,10 +26,9 @@ from test_browser import (
     save_screenshot,
 )
 
-from obverse.errors import BadInput
-from obverse.report import build
-from obverse.report.search_page import render_search
-from obverse.report.search_plot import (
+from obverse._core.errors import BadInput
+from obverse.present import build
+from obverse.training._search.charts import (
     CELL_HEIGHT,
     CELL_WIDTH,
     HEIGHT,
@@ -42,9 +41,10 @@ from obverse.report.search_plot import (
     scatter,
     shade,
 )
-from obverse.report.search_words import ordered, outlook, row, verdict
-from obverse.report.words import FIXED
-from obverse.training.search_results import NAME, SearchResult, read_result, write_result
+from obverse.training._search.page import render_search
+from obverse.training._search.results import NAME, SearchResult, read_result, write_result
+from obverse.training._search.words import ordered, outlook, row, verdict
+from obverse.training._words import FIXED
 
 
 def text_of(found: SearchResult) -> str:

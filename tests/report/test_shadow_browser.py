@@ -23,10 +23,10 @@ from test_browser import (
     save_screenshot,
 )
 
-from obverse.report import build
-from obverse.report.shadow_strips import FOLDER, NAME
-from obverse.shadow.surveyed import NAME as SURVEY
-from obverse.shadow.surveyed import survey_text
+from obverse.present import build
+from obverse.shadow._strips import FOLDER, NAME
+from obverse.shadow.results import NAME as SURVEY
+from obverse.shadow.results import survey_text
 
 
 @pytest.fixture(scope="module")

@@ -18,12 +18,9 @@ from PIL import Image
 from sample_surveys import ATTACK, CLASSES, hostile, layer, reading, sample_survey, surveyed
 from test_audit_page import HUGE, TINY, Reader, words
 
-from obverse.errors import BadInput
-from obverse.report import build
-from obverse.report.images import displayed
-from obverse.report.shadow_page import Gallery, gallery, page_of, render_survey
-from obverse.report.shadow_plot import HEIGHT, WIDTH, _across, _marks, draw, panels
-from obverse.report.shadow_strips import (
+from obverse._core.errors import BadInput
+from obverse.present import build
+from obverse.shadow._strips import (
     FOLDER,
     NAME,
     choose_examples,
@@ -33,9 +30,12 @@ from obverse.report.shadow_strips import (
     why_not,
     write_pictures,
 )
-from obverse.report.shadow_words import RANDOM, SWITCHES, notices, summary
-from obverse.shadow.surveyed import NAME as SURVEY
-from obverse.shadow.surveyed import Survey, survey_text
+from obverse.shadow._words import RANDOM, SWITCHES, notices, summary
+from obverse.shadow.charts import HEIGHT, WIDTH, _across, _marks, draw, panels
+from obverse.shadow.page import Gallery, gallery, page_of, render_survey
+from obverse.shadow.results import NAME as SURVEY
+from obverse.shadow.results import Survey, survey_text
+from obverse.training._images import displayed
 
 NONE = Gallery(missing="No pictures: none.")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from obverse.report import words
-from obverse.report.results import Results, read_results
-from obverse.training.compare import Comparison
+from obverse.training import _words as words
+from obverse.training._compare import Comparison
+from obverse.training._shown import Results, read_results
 
 
 @pytest.fixture(scope="module")

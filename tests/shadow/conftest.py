@@ -2,7 +2,7 @@
 
 import pytest
 
-from obverse.shadow.reversal import _RULES
+from obverse.shadow._reversal import _RULES
 
 
 @pytest.fixture

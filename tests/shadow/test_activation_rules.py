@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from obverse.shadow import Shadow, trace
-from obverse.shadow.activations import SelfGate
-from obverse.shadow.reversal import find_rule
+from obverse.shadow._activations import SelfGate
+from obverse.shadow._reversal import find_rule
 
 
 def rand(*shape: int, seed: int = 0) -> Tensor:

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
 from obverse.shadow import match_norm, smooth
-from obverse.shadow.adjust import unit_peak
+from obverse.shadow._adjust import unit_peak
 
 
 def images(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -9,7 +9,7 @@ from torch import nn
 
 from obverse.nets import relu_mlp
 from obverse.shadow import Shadow
-from obverse.shadow.calibrate import calibrate_layer
+from obverse.shadow._calibrate import calibrate_layer
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
 from obverse.shadow import best_threshold, recovery_error
 
 

@@ -5,9 +5,9 @@ from math import sqrt
 import pytest
 import torch
 
+from obverse._core.random import Streams
 from obverse.nets import relu_mlp
-from obverse.shadow.controls import Shuffled, noisy
-from obverse.streams import Streams
+from obverse.shadow._controls import Shuffled, noisy
 
 
 def seeded(seed: int = 0) -> torch.Generator:

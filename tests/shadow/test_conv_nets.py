@@ -11,12 +11,12 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional as F
 
+from obverse._core.errors import BadInput
 from obverse.data import load
-from obverse.errors import BadInput
 from obverse.nets import ResidualBlock, small_cnn, small_resnet
 from obverse.shadow import Level, Shadow, recovery
-from obverse.shadow.controls import Shuffled
-from obverse.shadow.recovery import relative_error
+from obverse.shadow._controls import Shuffled
+from obverse.shadow._recovery import relative_error
 
 SHAPE = (2, 8, 8)
 

@@ -7,9 +7,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from obverse.errors import BadInput
-from obverse.shadow import Rule, Shadow, ShadowLoss, adjust, recovery, register_rule
-from obverse.shadow.switches import infer_with_switches
+from obverse._core.errors import BadInput
+from obverse.shadow import Rule, Shadow, ShadowLoss, recovery, register_rule
+from obverse.shadow import _adjust as adjust
+from obverse.shadow._switches import infer_with_switches
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
 
 ROOT = Path(__file__).parents[2]
 FAMILIES = {

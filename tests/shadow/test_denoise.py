@@ -5,11 +5,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse._core.random import Streams
 from obverse.nets import relu_mlp, small_cnn, small_resnet
 from obverse.shadow import Shadow, ShadowLoss
-from obverse.shadow.controls import noisy
-from obverse.streams import Streams
+from obverse.shadow._controls import noisy
 
 SHAPE, ROWS = (1, 4, 3), 7
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}  # float64, products of a dozen terms in another order

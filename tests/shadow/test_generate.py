@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from obverse.shadow import Rule, Shadow, register_rule
-from obverse.shadow.join import Estimate, join, length, portion, union
+from obverse.shadow._join import Estimate, join, length, portion, union
 
 
 def rand(*shape: int, seed: int = 0) -> Tensor:

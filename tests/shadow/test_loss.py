@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
 from obverse.nets import relu_mlp
 from obverse.shadow import Shadow, ShadowLoss
 

@@ -8,9 +8,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
 from obverse.nets import small_cnn, small_resnet
-from obverse.shadow import Shadow, ShadowLoss, adjust
+from obverse.shadow import Shadow, ShadowLoss
+from obverse.shadow import _adjust as adjust
 
 SHAPE, CLASSES = (3, 8, 8), 4
 

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from obverse._core.random import Streams, use_streams
 from obverse.nets import relu_mlp
-from obverse.nets.small_conv import small_cnn
+from obverse.nets._small_conv import small_cnn
 from obverse.shadow import Shadow, ShadowLoss
-from obverse.shadow.controls import noisy
-from obverse.shadow.reversal import drop
-from obverse.streams import Streams, use_streams
+from obverse.shadow._controls import noisy
+from obverse.shadow._reversal import drop
 
 ROWS = 9
 VARIANTS = {

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 from torch.nn.utils import prune
 
 from obverse.shadow import Shadow, trace
-from obverse.shadow.maps import ConvCall, LinearCall, weight_of
-from obverse.shadow.reversal import find_rule
+from obverse.shadow._maps import ConvCall, LinearCall, weight_of
+from obverse.shadow._reversal import find_rule
 
 EPS = torch.finfo(torch.float64).eps
 CONV = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}

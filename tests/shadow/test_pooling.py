@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from obverse.shadow import Shadow, trace
-from obverse.shadow.generate import PROBES, probe_energy
-from obverse.shadow.pooling import spread_maximum, unpool_at
-from obverse.shadow.reversal import find_rule
+from obverse.shadow._generate import PROBES, probe_energy
+from obverse.shadow._pooling import spread_maximum, unpool_at
+from obverse.shadow._reversal import find_rule
 
 EPS = torch.finfo(torch.float64).eps
 MAX = {1: nn.MaxPool1d, 2: nn.MaxPool2d, 3: nn.MaxPool3d}

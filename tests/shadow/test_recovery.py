@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
 from obverse.nets import relu_mlp
 from obverse.shadow import Shadow, recovery
-from obverse.shadow.recovery import relative_error
+from obverse.shadow._recovery import relative_error
 
 
 def seeded(seed: int = 0) -> torch.Generator:

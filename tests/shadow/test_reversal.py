@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
 from obverse.nets import UniformBiasLinear
 from obverse.shadow import Activation, Norm, Rule, Shadow, register_rule, reverse_linear, theory_scale
-from obverse.shadow.reversal import drop, find_rule, weight_energy
+from obverse.shadow._reversal import drop, find_rule, weight_energy
 
 
 def seeded(seed: int = 0) -> torch.Generator:

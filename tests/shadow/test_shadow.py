@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
 from obverse.nets import relu_mlp
 from obverse.shadow import Shadow, recovery
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
 from obverse.shadow import Activation, Norm, Rule, Shadow, Stage, trace
-from obverse.shadow.generate import probe_energy
-from obverse.shadow.reversal import find_rule
+from obverse.shadow._generate import probe_energy
+from obverse.shadow._reversal import find_rule
 
 EPS = torch.finfo(torch.float64).eps
 

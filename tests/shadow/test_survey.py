@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from obverse import Shadow
+from obverse._core.errors import BadInput
 from obverse.data import load
-from obverse.errors import BadInput
 from obverse.nets import relu_mlp
 from obverse.shadow import recovery
-from obverse.shadow.controls import Shuffled
-from obverse.shadow.survey import Surveyor, estimate_norms, survey
-from obverse.shadow.surveyed import NAME, Reading, Survey, read_survey, survey_text, write_survey
+from obverse.shadow._controls import Shuffled
+from obverse.shadow._survey import Surveyor, estimate_norms, survey
+from obverse.shadow.results import NAME, Reading, Survey, read_survey, survey_text, write_survey
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_the_same_seed_gives_the_same_numbers_and_a_layer_alone_its_own(net: nn.
 
 def test_inputs_are_taken_in_batches(net: nn.Module, x: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = survey(net, x)
-    monkeypatch.setattr("obverse.shadow.survey.BATCH", 7)
+    monkeypatch.setattr("obverse.shadow._survey.BATCH", 7)
     for one, other in zip(survey(net, x).layers, whole.layers, strict=True):
         check(one.own, {name: value for name, value in other.own.to_dict().items() if value is not None})
 

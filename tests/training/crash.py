@@ -18,8 +18,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from obverse.cli.main import main
-from obverse.training import classify
+from obverse.app.main import main
+from obverse.training import _classify as classify
 
 
 def die() -> None:

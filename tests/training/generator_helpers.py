@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from obverse.data import Dataset
-from obverse.training.generator_settings import GeneratorSettings
-from obverse.training.generators import fit_generator, generator_task
-from obverse.training.rundir import create_generator_run
+from obverse.training._generators.fit import fit_generator, generator_task
+from obverse.training._generators.settings import GeneratorSettings
+from obverse.training._rundir import create_generator_run
 
 # Settings none of which is the default, to be carried and read: no model takes them all.
 ALL_CHANGED = GeneratorSettings(

@@ -23,11 +23,11 @@ from typing import Any
 import pytest
 import torch
 
-from obverse.cli.main import main
-from obverse.errors import BadInput, ObverseError
-from obverse.tensors import save_tensors
+from obverse._core.errors import BadInput, ObverseError
+from obverse._core.tensors import save_tensors
+from obverse.app.main import main
 from obverse.training import ClassifierTask, Settings, fit_classifier
-from obverse.training.distributed import any_of, by_all, by_first, is_first, joined, rank, share, size, total
+from obverse.training._distributed import any_of, by_all, by_first, is_first, joined, rank, share, size, total
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from training.helpers import tiny_data

@@ -13,7 +13,7 @@ import torch
 
 from obverse.data import Dataset
 from obverse.training import ClassifierTask, Diverged, Settings, fit_classifier, initial_net
-from obverse.training.settings import read_toml
+from obverse.training._settings import read_toml
 
 from .helpers import tiny_data
 

@@ -14,21 +14,21 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from obverse import BadInput
-from obverse.data.augment import pad_crop_flip
-from obverse.shadow.recovery import relative_error
-from obverse.streams import Streams
+from obverse._core.random import Streams
+from obverse.data._augment import pad_crop_flip
+from obverse.shadow._recovery import relative_error
 from obverse.training import (
     ClassifierTask,
     Settings,
-    classify,
     compare,
     create_run,
     initial_net,
     load_trained,
     read_run,
 )
-from obverse.training.compare import read_plan, variant_settings
-from obverse.training.seeds import BATCHES, SAMPLES, derive_generator, derive_seed
+from obverse.training import _classify as classify
+from obverse.training._compare import read_plan, variant_settings
+from obverse.training._seeds import BATCHES, SAMPLES, derive_generator, derive_seed
 
 from .helpers import (
     Crasher,

@@ -7,8 +7,8 @@ import hashlib
 import pytest
 import torch
 
-from obverse.errors import BadInput
-from obverse.training.batches import Batches, fingerprint, refuse_other_data
+from obverse._core.errors import BadInput
+from obverse.training._batches import Batches, fingerprint, refuse_other_data
 
 
 @pytest.mark.parametrize(("points", "size"), [(10, 3), (9, 3), (4, 10), (1, 1)])

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from obverse import BadInput
-from obverse.files import WriteFailed
-from obverse.training.checkpoint import load_checkpoint, save_checkpoint
+from obverse._core.files import WriteFailed
+from obverse.training._checkpoint import load_checkpoint, save_checkpoint
 
 from .helpers import CRASH, ENVIRONMENT, files_below
 
@@ -114,7 +114,7 @@ sys.path.insert(0, {crash!r})
 from pathlib import Path
 import torch
 from crash import arm
-from obverse.training.checkpoint import load_checkpoint, save_checkpoint
+from obverse.training._checkpoint import load_checkpoint, save_checkpoint
 folder = Path({folder!r})
 for operation in ("write", "fsync", "replace", "after-replace", "unlink", "any"):
     for number in range(1, 100):

@@ -12,14 +12,14 @@ from safetensors.torch import save_file
 from torch.nn import functional as F
 
 from obverse import BadInput
+from obverse._core.random import Streams
 from obverse.data import load
 from obverse.nets import relu_mlp
-from obverse.streams import Streams
 from obverse.training import ClassifierTask, Settings, fit, initial_net, load_trained
-from obverse.training.classify import load_weights, split
-from obverse.training.compare import variant_settings
-from obverse.training.seeds import BATCHES, INITIAL, SAMPLES, derive_generator, derive_seed
-from obverse.training.variants import VARIANTS
+from obverse.training._classify import load_weights, split
+from obverse.training._compare import variant_settings
+from obverse.training._seeds import BATCHES, INITIAL, SAMPLES, derive_generator, derive_seed
+from obverse.training._variants import VARIANTS
 
 from .helpers import tiny_data
 
@@ -176,7 +176,7 @@ def test_signs_of_the_training_points_decide_the_last_relu():
 @pytest.mark.parametrize("points", [None, 7])  # 7: batches of the evaluation that do not divide the test set
 def test_evaluation_against_plain_matrix_products(points, monkeypatch):
     if points:
-        monkeypatch.setattr("obverse.training.classify.EVALUATION_BATCH", points)
+        monkeypatch.setattr("obverse.training._classify.EVALUATION_BATCH", points)
     data = load("digits")
     settings = Settings(hidden=(20, 15), epochs=3, train_size=300, batch=50, normalize=True)
     task = ClassifierTask(settings, data)

@@ -13,8 +13,8 @@ from scipy import stats
 
 from obverse import BadInput
 from obverse.training import Settings, compare, create_run, read_comparison, read_plan, summarize
-from obverse.training.compare import paired_p_value, run_path, variant_settings
-from obverse.training.variants import DEFAULT, FIGURES, VARIANTS
+from obverse.training._compare import paired_p_value, run_path, variant_settings
+from obverse.training._variants import DEFAULT, FIGURES, VARIANTS
 
 from .helpers import fake_run, files_below, metrics_without_seconds, tensor_bytes, tiny_npz, train
 

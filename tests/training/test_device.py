@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from obverse import BadInput
-from obverse.choices import is_device_name
+from obverse._core.choices import is_device_name
+from obverse._core.tensors import load_tensors
 from obverse.data import load
-from obverse.tensors import load_tensors
 from obverse.training import ClassifierTask, Interrupted, Settings, create_run, fit, fit_classifier, read_run
-from obverse.training.device import choose_device
+from obverse.training._device import choose_device
 
 from .helpers import metrics_without_seconds, resume, tensor_bytes, tiny_data, train
 

@@ -19,11 +19,10 @@ import pytest
 import torch
 
 from obverse import BadInput
-from obverse.cli.train import _begin
-from obverse.nets.small_conv import small_resnet
-from obverse.tensors import load_tensors
+from obverse._core.tensors import load_tensors
+from obverse.nets._small_conv import small_resnet
 from obverse.training import Settings, create_run, read_run
-from obverse.training.distributed import (
+from obverse.training._distributed import (
     PeerLost,
     _leave,
     _name_of_start,
@@ -41,6 +40,7 @@ from obverse.training.distributed import (
     summed,
     total,
 )
+from obverse.training.command.train import _begin
 
 from .helpers import (
     ENVIRONMENT,
@@ -422,7 +422,7 @@ def test_all_decide_alike_whoever_was_counted_as_started_anew(monkeypatch, tmp_p
         asked.append(value)
         return value + others
 
-    monkeypatch.setattr("obverse.training.distributed.total", total_with_others)
+    monkeypatch.setattr("obverse.training._distributed.total", total_with_others)
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(own))
     path = tmp_path / "run"
     settings = replace(RUN, data=str(tiny_npz(tmp_path / "tiny.npz")))
@@ -492,11 +492,11 @@ def test_a_process_that_has_not_joined_the_others_works_alone(monkeypatch, tmp_p
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 7])
 def test_shares_cover_everything_once(monkeypatch, processes):
-    monkeypatch.setattr("obverse.training.distributed.size", lambda: processes)
+    monkeypatch.setattr("obverse.training._distributed.size", lambda: processes)
     for count in (0, 1, 5, 7, 100):
         shares = []
         for own in range(processes):
-            monkeypatch.setattr("obverse.training.distributed.rank", lambda own=own: own)
+            monkeypatch.setattr("obverse.training._distributed.rank", lambda own=own: own)
             shares.append(share(count))
         assert [row for start, stop in shares for row in range(start, stop)] == list(range(count))
         lengths = {stop - start for start, stop in shares}
@@ -507,7 +507,7 @@ def test_batch_norm_over_several_processes_is_refused(monkeypatch):
     net = small_resnet((1, 4, 4), 3, (3,))
     loss = net.forward
     assert summed(net, loss) is loss
-    monkeypatch.setattr("obverse.training.distributed.size", lambda: 2)
+    monkeypatch.setattr("obverse.training._distributed.size", lambda: 2)
     with pytest.raises(BadInput, match="a net without batch norm for several processes"):
         summed(net, loss)
 

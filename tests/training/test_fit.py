@@ -22,10 +22,10 @@ import torch
 from torch import Tensor
 
 from obverse import BadInput
-from obverse.files import WriteFailed
+from obverse._core.files import WriteFailed
 from obverse.training import ClassifierTask, Diverged, Interrupted, Settings, create_run, fit, read_run
-from obverse.training.checkpoint import load_checkpoint
-from obverse.training.rundir import RunLocked, locked
+from obverse.training._checkpoint import load_checkpoint
+from obverse.training._rundir import RunLocked, locked
 
 from .helpers import (
     ENVIRONMENT,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from obverse import BadInput
-from obverse.training.generator_settings import (
+from obverse.training._generators.settings import (
     EVALUATIONS,
     FEWEST_EPOCHS,
     HIDDEN,

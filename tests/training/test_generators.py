@@ -13,12 +13,11 @@ import pytest
 import torch
 
 from obverse import BadInput
-from obverse.generative.mixture import Mixture
-from obverse.generative.vae import VAE
-from obverse.generative.wgan import WGAN
+from obverse.generative._mixture import Mixture
+from obverse.generative._vae import VAE
+from obverse.generative._wgan import WGAN
 from obverse.training import Interrupted, fit, read_run
-from obverse.training.generator_settings import GeneratorSettings
-from obverse.training.generators import (
+from obverse.training._generators.fit import (
     GameTask,
     VAETask,
     fit_generator,
@@ -26,14 +25,10 @@ from obverse.training.generators import (
     initial_generator,
     load_generator,
 )
-from obverse.training.rundir import (
-    create_generator_run,
-    create_run,
-    holds_generator,
-    read_generator_run,
-)
-from obverse.training.seeds import BATCHES, EVALUATION, STEPS, derive_generator
-from obverse.training.settings import Settings
+from obverse.training._generators.settings import GeneratorSettings
+from obverse.training._rundir import create_generator_run, create_run, holds_generator, read_generator_run
+from obverse.training._seeds import BATCHES, EVALUATION, STEPS, derive_generator
+from obverse.training._settings import Settings
 
 from .generator_helpers import SMALL, small, tiny_pixels, train
 from .helpers import files_below, metrics_without_seconds, tensor_bytes, tiny_data

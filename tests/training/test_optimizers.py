@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from obverse.training import Settings
-from obverse.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer
+from obverse.training._optimizers import make_optimizer, optimizer_tensors, restore_optimizer
 
 
 def make_net() -> torch.nn.Linear:

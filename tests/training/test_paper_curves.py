@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from obverse.data import load
-from obverse.data.sources import KNOWN
+from obverse.data._sources import KNOWN
 from obverse.training import ClassifierTask, Settings, fit_classifier
 
 ROOT = Path(__file__).parents[2]

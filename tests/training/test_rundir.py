@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from obverse import BadInput
-from obverse.files import WriteFailed
+from obverse._core.files import WriteFailed
 from obverse.training import RunRecord, Settings, create_run, read_run
-from obverse.training.rundir import RunLocked, append_metrics, keep_metrics, locked, read_metrics
+from obverse.training._rundir import RunLocked, append_metrics, keep_metrics, locked, read_metrics
 
 from .helpers import ENVIRONMENT, files_below
 
@@ -152,7 +152,7 @@ def test_a_run_from_before_there_were_other_nets_is_read(tmp_path):
 HOLD = """
 import sys
 from pathlib import Path
-from obverse.training.rundir import locked
+from obverse.training._rundir import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

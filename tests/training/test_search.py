@@ -22,12 +22,11 @@ from typing import Any
 import pytest
 import torch
 
-from obverse.errors import BadInput, MissingExtra, ObverseError
-from obverse.training.classify import ClassifierTask, fit_classifier
-from obverse.training.fit import Interrupted
-from obverse.training.rundir import create_run, read_run
-from obverse.training.search import search
-from obverse.training.search_plan import (
+from obverse._core.errors import BadInput, MissingExtra, ObverseError
+from obverse.training._classify import ClassifierTask, fit_classifier
+from obverse.training._fit import Interrupted
+from obverse.training._rundir import create_run, read_run
+from obverse.training._search.plan import (
     HELD_OUT,
     RATES,
     WEIGHTS,
@@ -39,10 +38,11 @@ from obverse.training.search_plan import (
     read_plan,
     write_plan,
 )
-from obverse.training.search_results import SearchResult, Trial, at_edge, read_result, rivals, standard_error
-from obverse.training.search_study import STARTUP, UNTOUCHED, Study
-from obverse.training.search_worker import trial_path, work
-from obverse.training.settings import Settings
+from obverse.training._search.results import SearchResult, Trial, at_edge, read_result, rivals, standard_error
+from obverse.training._search.search import search
+from obverse.training._search.study import STARTUP, UNTOUCHED, Study
+from obverse.training._search.worker import trial_path, work
+from obverse.training._settings import Settings
 from training.helpers import ENVIRONMENT, Crasher, metrics_without_seconds, tensor_bytes, tiny_npz
 
 GRID: dict[str, Any] = {"rates": (0.1, 0.5), "weights": (0.0, 1.0)}
@@ -185,7 +185,7 @@ def test_a_plan_is_refused_if_only_one_end_of_the_weights_can_be_trained(
         if settings.weight == refused:
             raise BadInput("another weight", got=settings.weight, do="choose one")
 
-    monkeypatch.setattr("obverse.training.search_plan.ClassifierTask", refusing)
+    monkeypatch.setattr("obverse.training._search.plan.ClassifierTask", refusing)
     plan_of(base, weights=(1.0, 2.0))
     with pytest.raises(BadInput, match="another weight"):
         plan_of(base, weights=(0.0, 1.0, 4.0))
@@ -423,7 +423,7 @@ def test_a_trial_that_diverges_is_shown_and_ends_nothing(base: Settings, tmp_pat
 def test_the_best_may_diverge_on_all_points(
     base: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from obverse.training.fit import Diverged
+    from obverse.training._fit import Diverged
 
     fit = fit_classifier
 
@@ -432,7 +432,7 @@ def test_the_best_may_diverge_on_all_points(
             raise Diverged("expected a finite loss")
         return fit(task, *args, **keywords)
 
-    monkeypatch.setattr("obverse.training.search.fit_classifier", failing)
+    monkeypatch.setattr("obverse.training._search.search.fit_classifier", failing)
     result = search(plan_of(base, trials=1), tmp_path / "search")
     assert result.retrained is not None
     assert (result.retrained.test_error, result.retrained.reason) == (None, "expected a finite loss")
@@ -469,7 +469,7 @@ def interrupting(after: int) -> Callable[[int, Any], None]:
 def test_a_search_that_was_stopped_goes_on_where_it_was(
     base: Settings, whole: SearchResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    monkeypatch.setattr("obverse.training.search_worker.SHOWN", 1e9)  # one step a trial is shown: its first
+    monkeypatch.setattr("obverse.training._search.worker.SHOWN", 1e9)  # one step a trial is shown: its first
     with pytest.raises(Interrupted, match="everything is saved"):
         search(plan_of(base), tmp_path, on_event=interrupting(after))
     assert sum(state == "RUNNING" for _, state in rows(tmp_path)) == (after < CELLS)
@@ -752,7 +752,7 @@ def test_of_two_worker_processes_one_is_killed_and_it_is_told(
     # A trial takes seconds, so that each worker has one, and is far from its end when it is first shown.
     plan = plan_of(replace(base, epochs=200, evaluate_every=200, checkpoint_every=100), weights=(1.0,))
     alone = search(plan, tmp_path / "alone", retrain=False)
-    monkeypatch.setattr("obverse.training.search.subprocess.Popen", start)
+    monkeypatch.setattr("obverse.training._search.search.subprocess.Popen", start)
     events: list[tuple[int, Any]] = []
 
     def on_event(worker: int, event: Any) -> None:
@@ -814,7 +814,7 @@ FIRST, SECOND = (0.5, 0.5, 0.1, 0.1), (0.4, 0.4, 0.4, 0.4)  # behind from the th
 @pytest.fixture
 def planted(base: Settings, monkeypatch: pytest.MonkeyPatch) -> SearchPlan:
     """Two trials with errors that are known beforehand, the second judged by the first."""
-    monkeypatch.setattr("obverse.training.search_study.STARTUP", 1)
+    monkeypatch.setattr("obverse.training._search.study.STARTUP", 1)
     plan = plan_of(replace(base, epochs=4), weights=(0.0,), pruner="median")
     last, _ = cell(plan, 1)
 
@@ -929,7 +929,7 @@ def test_tpe_of_a_single_weight_may_be_plain_training(base: Settings, tmp_path: 
 def test_two_directories_share_a_storage_and_each_trial_is_run_once(
     base: Settings, whole: SearchResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("obverse.training.search_worker.SHOWN", 1e9)  # one step a trial is shown: its first
+    monkeypatch.setattr("obverse.training._search.worker.SHOWN", 1e9)  # one step a trial is shown: its first
     url = f"sqlite:///{tmp_path}/other.db"
     with pytest.raises(Interrupted):
         search(plan_of(base, shared=True), tmp_path / "a", storage=url, on_event=interrupting(1))
@@ -959,7 +959,7 @@ def test_a_search_does_not_end_while_another_machine_begins_a_trial(
 ) -> None:
     """A database without a lock that all take: a trial runs before it has settings."""
     monkeypatch.setattr(
-        "obverse.training.search_study._address", lambda path, storage: (storage, storage, None)
+        "obverse.training._search.study._address", lambda path, storage: (storage, storage, None)
     )
     plan, url = plan_of(base, shared=True), f"sqlite:///{tmp_path}/other.db"
     Study(tmp_path / "other", plan, url)._study.ask()  # there it stands still
@@ -1125,7 +1125,7 @@ def test_a_huge_file_and_a_foreign_database_are_refused_or_left_alone(
     connection = sqlite3.connect(tmp_path / "study.db")
     assert connection.execute("select something from trials").fetchall() == [("precious",)]
     connection.close()
-    monkeypatch.setattr("obverse.training.search_study.MAX_BYTES", 100)
+    monkeypatch.setattr("obverse.training._search.study.MAX_BYTES", 100)
     with pytest.raises(BadInput, match="at most 100 bytes"):
         Study(tmp_path, plan_of(base))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from obverse import BadInput
 from obverse.training import Settings
-from obverse.training.settings import TUPLES, foreign, read_toml, setting_names
+from obverse.training._settings import TUPLES, foreign, read_toml, setting_names
 
 from .helpers import ALL_CHANGED
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from obverse.errors import BadInput
+from obverse._core.errors import BadInput
+from obverse._core.random import use_streams
 from obverse.shadow import ShadowLoss
-from obverse.streams import use_streams
 from obverse.training import ClassifierTask, Settings, fit_classifier
-from obverse.training.classify import split, unlabelled
+from obverse.training._classify import split, unlabelled
 
 from .helpers import resume, tensor_bytes, tiny_data, train
 

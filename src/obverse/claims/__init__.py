@@ -7,38 +7,38 @@ of claims a paper.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .claim import Claim, grid
-    from .rates import Along, Exponent, NotGrowing
-    from .registry import claims, find, load_module, register
+    from ._claim import Claim, grid
+    from ._rates import Along, Exponent, NotGrowing
+    from ._registry import claims, find, load_module, register
+    from ._rules import Equal, HoldsIn, MeanBelow, Rule
+    from ._runner import run
+    from ._store import read_sweep
     from .results import Judged, Outcome, Point, Sweep
-    from .rules import Equal, HoldsIn, MeanBelow, Rule
-    from .runner import run
-    from .store import read_sweep
 else:
-    from ..lazily import lazily
+    from .._core.lazily import lazily
 
     __getattr__ = lazily(
         __name__,
         {
-            "Along": "rates",
-            "Claim": "claim",
-            "Equal": "rules",
-            "Exponent": "rates",
-            "HoldsIn": "rules",
+            "Along": "_rates",
+            "Claim": "_claim",
+            "Equal": "_rules",
+            "Exponent": "_rates",
+            "HoldsIn": "_rules",
             "Judged": "results",
-            "MeanBelow": "rules",
-            "NotGrowing": "rates",
+            "MeanBelow": "_rules",
+            "NotGrowing": "_rates",
             "Outcome": "results",
             "Point": "results",
-            "Rule": "rules",
+            "Rule": "_rules",
             "Sweep": "results",
-            "claims": "registry",
-            "find": "registry",
-            "grid": "claim",
-            "load_module": "registry",
-            "read_sweep": "store",
-            "register": "registry",
-            "run": "runner",
+            "claims": "_registry",
+            "find": "_registry",
+            "grid": "_claim",
+            "load_module": "_registry",
+            "read_sweep": "_store",
+            "register": "_registry",
+            "run": "_runner",
         },
     )
 

@@ -3,18 +3,18 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .catalog import load
-    from .dataset import Dataset
-    from .sources import NAMES
+    from ._catalog import load
+    from ._dataset import Dataset
+    from ._sources import NAMES
 else:
-    from ..lazily import lazily
+    from .._core.lazily import lazily
 
     __getattr__ = lazily(
         __name__,
         {
-            "Dataset": "dataset",
-            "NAMES": "sources",
-            "load": "catalog",
+            "Dataset": "_dataset",
+            "NAMES": "_sources",
+            "load": "_catalog",
         },
     )
 

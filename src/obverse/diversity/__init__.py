@@ -1,21 +1,21 @@
 """Has this generator learned the distribution? Tests of any sampler, file or folder of pictures."""
 
-from .birthday import Birthday, BirthdayTest, birthday_test
-from .bounds import effective_support_bound, printed_bound, support_at_least
-from .dimension import Dimension, intrinsic_dimension
-from .directions import label_direction, principal_directions, regressed_direction
-from .features import Features, of_module, pixels, train_encoder
-from .interpolation import strips
-from .measure import assess
-from .memorization import Memorization, memorization
-from .moments import Moments, moments
-from .neighbours import nearest
-from .pairs import Pairs, close_pairs, closest_pairs
-from .quality import Quality, quality
+from ._birthday import Birthday, BirthdayTest, birthday_test
+from ._bounds import effective_support_bound, printed_bound, support_at_least
+from ._dimension import Dimension, intrinsic_dimension
+from ._directions import label_direction, principal_directions, regressed_direction
+from ._features import Features, of_module, pixels, train_encoder
+from ._interpolation import strips
+from ._measure import assess
+from ._memorization import Memorization, memorization
+from ._moments import Moments, moments
+from ._neighbours import nearest
+from ._pairs import Pairs, close_pairs, closest_pairs
+from ._quality import Quality, quality
+from ._smoothness import PathLength, path_length
+from ._sources import Sampler, Source, open_source
+from ._vendi import Vendi, vendi
 from .results import Diversity
-from .smoothness import PathLength, path_length
-from .sources import Sampler, Source, open_source
-from .vendi import Vendi, vendi
 
 __all__ = [
     "Birthday",

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..files import write_text
-from ..records import Record, read_record, record_text
-from .birthday import Birthday
-from .dimension import Dimension
-from .memorization import Memorization
-from .moments import Moments
-from .quality import Quality
-from .smoothness import PathLength
-from .vendi import Vendi
+from .._core.files import write_text
+from .._core.records import Record, read_record, record_text
+from ._birthday import Birthday
+from ._dimension import Dimension
+from ._memorization import Memorization
+from ._moments import Moments
+from ._quality import Quality
+from ._smoothness import PathLength
+from ._vendi import Vendi
 
 FORMAT = 1
 NAME = "diversity.json"

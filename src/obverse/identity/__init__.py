@@ -1,11 +1,11 @@
 """Residual nets through the identity: factor, descend, memorize. Not for the nets: see obverse.nets."""
 
-from .descent import CriticalPoint, Descent, critical_point, descend
-from .factorize import bound, factorize, gamma, min_layers, product
-from .landscape import gradient, gradient_bound, hessian, project, risk, spectral_norms
-from .lipschitz import local_lipschitz, log10_lipschitz_bound
-from .memorize import Memorized, NotMemorized, choose_width, export, memorize, verify
-from .saved import load_memory, save_memory
+from ._descent import CriticalPoint, Descent, critical_point, descend
+from ._factorize import bound, factorize, gamma, min_layers, product
+from ._landscape import gradient, gradient_bound, hessian, project, risk, spectral_norms
+from ._lipschitz import local_lipschitz, log10_lipschitz_bound
+from ._memorize import Memorized, NotMemorized, choose_width, export, memorize, verify
+from ._saved import load_memory, save_memory
 
 __all__ = [
     "CriticalPoint",

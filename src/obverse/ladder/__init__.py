@@ -1,15 +1,15 @@
 """Backpropagation in locally connected nets against a discrete hierarchical teacher, exactly."""
 
-from .compare import Comparison, compare, compare_pass, standard_error
-from .conditional import Conditional
-from .dynamics import Race, race
-from .model import EventModel
-from .passes import Pass, propagate
-from .reformulation import Reformulated, reformulate
-from .regions import RegionGraph, grid, tree, windows
-from .student import Step, Student, random_student
-from .summaries import random_table
-from .teacher import Teacher, enumerate_teacher, sample_teacher
+from ._compare import Comparison, compare, compare_pass, standard_error
+from ._conditional import Conditional
+from ._dynamics import Race, race
+from ._model import EventModel
+from ._passes import Pass, propagate
+from ._reformulation import Reformulated, reformulate
+from ._regions import RegionGraph, grid, tree, windows
+from ._student import Step, Student, random_student
+from ._summaries import random_table
+from ._teacher import Teacher, enumerate_teacher, sample_teacher
 
 __all__ = [
     "Comparison",

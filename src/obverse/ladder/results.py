@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from ..files import write_text
-from ..records import Record, read_record, record_text
+from .._core.files import write_text
+from .._core.records import Record, read_record, record_text
 
 FORMAT = 1
 NAME = "ladder.json"

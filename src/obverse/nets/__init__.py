@@ -1,11 +1,11 @@
 """Networks as plain nn.Modules. Not for training them: see obverse.training."""
 
-from .allconv import allconv_residual
-from .local import LocalNet, local
-from .memory import ResidualMemory
-from .relu_mlp import UniformBiasLinear, relu_mlp
-from .residual import LinearResidual
-from .small_conv import ResidualBlock, small_cnn, small_resnet
+from ._allconv import allconv_residual
+from ._local import LocalNet, local
+from ._memory import ResidualMemory
+from ._relu_mlp import UniformBiasLinear, relu_mlp
+from ._residual import LinearResidual
+from ._small_conv import ResidualBlock, small_cnn, small_resnet
 
 __all__ = [
     "LinearResidual",

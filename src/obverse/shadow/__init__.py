@@ -5,15 +5,15 @@ the one-layer distribution, the shadow of a whole net, calibration and recovery 
 the training loss and its controls.
 """
 
-from .adjust import match_norm, smooth
-from .calibrate import Calibration, LayerCalibration, Level
-from .distribution import ShadowLayer
-from .graph import Graph, Layer, Stage
-from .loss import ShadowLoss
-from .recovery import Recovery, best_threshold, recovery, recovery_error
-from .reversal import Activation, Norm, Rule, register_rule, reverse_linear, theory_scale
-from .shadow import Shadow
-from .trace import trace
+from ._adjust import match_norm, smooth
+from ._calibrate import Calibration, LayerCalibration, Level
+from ._distribution import ShadowLayer
+from ._graph import Graph, Layer, Stage
+from ._loss import ShadowLoss
+from ._recovery import Recovery, best_threshold, recovery, recovery_error
+from ._reversal import Activation, Norm, Rule, register_rule, reverse_linear, theory_scale
+from ._shadow import Shadow
+from ._trace import trace
 
 __all__ = [
     "Activation",

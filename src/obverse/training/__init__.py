@@ -3,43 +3,43 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .classify import ClassifierTask, fit_classifier, initial_net, load_trained
-    from .compare import Comparison, Plan, compare, read_comparison, read_plan, summarize
-    from .fit import Diverged, Interrupted, Task, fit
-    from .generator_settings import GeneratorSettings
-    from .generators import fit_generator, generator_task, load_generator
-    from .rundir import RunRecord, create_generator_run, create_run, read_generator_run, read_run
-    from .settings import Settings
+    from ._classify import ClassifierTask, fit_classifier, initial_net, load_trained
+    from ._compare import Comparison, Plan, compare, read_comparison, read_plan, summarize
+    from ._fit import Diverged, Interrupted, Task, fit
+    from ._generators.fit import fit_generator, generator_task, load_generator
+    from ._generators.settings import GeneratorSettings
+    from ._rundir import RunRecord, create_generator_run, create_run, read_generator_run, read_run
+    from ._settings import Settings
 else:
-    from ..lazily import lazily
+    from .._core.lazily import lazily
 
     __getattr__ = lazily(
         __name__,
         {
-            "ClassifierTask": "classify",
-            "Comparison": "compare",
-            "Diverged": "fit",
-            "GeneratorSettings": "generator_settings",
-            "Interrupted": "fit",
-            "Plan": "compare",
-            "RunRecord": "rundir",
-            "Settings": "settings",
-            "Task": "fit",
-            "compare": "compare",
-            "create_generator_run": "rundir",
-            "create_run": "rundir",
-            "fit": "fit",
-            "fit_classifier": "classify",
-            "fit_generator": "generators",
-            "generator_task": "generators",
-            "initial_net": "classify",
-            "load_generator": "generators",
-            "load_trained": "classify",
-            "read_comparison": "compare",
-            "read_generator_run": "rundir",
-            "read_plan": "compare",
-            "read_run": "rundir",
-            "summarize": "compare",
+            "ClassifierTask": "_classify",
+            "Comparison": "_compare",
+            "Diverged": "_fit",
+            "GeneratorSettings": "_generators.settings",
+            "Interrupted": "_fit",
+            "Plan": "_compare",
+            "RunRecord": "_rundir",
+            "Settings": "_settings",
+            "Task": "_fit",
+            "compare": "_compare",
+            "create_generator_run": "_rundir",
+            "create_run": "_rundir",
+            "fit": "_fit",
+            "fit_classifier": "_classify",
+            "fit_generator": "_generators.fit",
+            "generator_task": "_generators.fit",
+            "initial_net": "_classify",
+            "load_generator": "_generators.fit",
+            "load_trained": "_classify",
+            "read_comparison": "_compare",
+            "read_generator_run": "_rundir",
+            "read_plan": "_compare",
+            "read_run": "_rundir",
+            "summarize": "_compare",
         },
     )
 

@@ -1,12 +1,22 @@
 """Arora, Liang, Ma: Why are deep nets reversible."""
 
 # In the paper's order, which is the order in which claims are listed.
-# isort: off
-from . import linear, infinity  # noqa: F401
-from . import reversibility, closed_form, proof, dropout, offsets, likelihood  # noqa: F401
-from . import tail, moments, lemma_b1, lemma_b23  # noqa: F401
-from . import slips  # noqa: F401
-from . import two_layers, three_layers, depth  # noqa: F401
-from . import trained, appendix_e  # noqa: F401
-from . import universality  # noqa: F401
-# isort: on
+from . import _linear
+from . import _infinity
+from . import _reversibility
+from . import _closed_form
+from . import _proof
+from . import _dropout
+from . import _offsets
+from . import _likelihood
+from . import _tail
+from . import _moments
+from . import _lemma_b1
+from . import _lemma_b23
+from . import _slips
+from . import _two_layers
+from . import _three_layers
+from . import _depth
+from . import _trained
+from . import _appendix_e
+from . import _universality

@@ -1,8 +1,10 @@
 """Theory of Deep Learning: Generative Models (2018), the part on generative adversarial nets."""
 
-# In the order of the notes, which is the order in which claims are listed.
-# isort: off
-from . import generalization, hoeffding  # noqa: F401
-from . import mixtures, equilibrium  # noqa: F401
-from . import birthday, birthday_inverse, birthday_confidence  # noqa: F401
-# isort: on
+# In the paper's order, which is the order in which claims are listed.
+from . import _generalization
+from . import _hoeffding
+from . import _mixtures
+from . import _equilibrium
+from . import _birthday
+from . import _birthday_inverse
+from . import _birthday_confidence

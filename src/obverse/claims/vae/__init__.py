@@ -1,3 +1,6 @@
 """Theory of Deep Learning: Generative Models (2018), the part on variational autoencoders."""
 
-from . import inverse_cdf, elbo, divergence  # noqa: F401, I001  the order of the notes
+# In the order of the notes, which is the order in which claims are listed.
+from . import _inverse_cdf
+from . import _elbo
+from . import _divergence

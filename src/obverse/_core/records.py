@@ -1,0 +1,216 @@
+"""Results as values: frozen dataclasses that are written as JSON and read back with every field checked.
+
+Not for what is in them, nor for how files are written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from .errors import BadInput
+from .files import read_json
+
+MAX_ITEMS = 2**16  # of a list, or names of a mapping
+MAX_LETTERS = 10_000
+MAX_WHOLE = 2**63 - 1
+
+
+class Record:
+    """A frozen dataclass that can be written as JSON.
+
+    `checks` is what types cannot say and whoever shows a record relies on: (what is expected, test).
+    """
+
+    checks: ClassVar[tuple[tuple[str, Callable[[Any], bool]], ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        assert is_dataclass(self)
+        return {field.name: _simple(getattr(self, field.name)) for field in fields(self)}
+
+
+Kind = TypeVar("Kind", bound=Record)
+
+
+def _simple(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {str(key): _simple(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_simple(item) for item in value]
+    return value
+
+
+def record_text(record: Record, version: int) -> str:
+    """The record as JSON on one line: `indent` would make long lists of numbers three times as long."""
+    return json.dumps({"format": version, **record.to_dict()}, allow_nan=False) + "\n"
+
+
+def versions() -> dict[str, str]:
+    """Of what a result was computed with."""
+    import platform
+
+    import torch
+
+    from .. import __version__
+
+    return {"obverse": __version__, "torch": torch.__version__, "python": platform.python_version()}
+
+
+def read_record(path: Path, kind: type[Kind], what: str, version: int) -> Kind:
+    """The record in a file; anything out of order is refused by name. `what` is a noun without article."""
+    article = "an" if what[0] in "aeiou" else "a"
+    found = read_json(path, f"{article} {what}")
+    said = found.pop("format", None)
+    if type(said) is not int or said != version:
+        raise BadInput(
+            f"{article} {what} of format {version}",
+            got=f"format {_shown(said)} in {path}",
+            do="use the version of obverse that wrote it",
+        )
+    try:
+        record: Kind = _decode(found, kind, f"the {what}")
+    except _Wrong as wrong:
+        raise BadInput(f"{wrong.expected} in {path}", got=wrong.got, do=f"make the {what} again") from None
+    return record
+
+
+class _Wrong(Exception):
+    def __init__(self, where: str, expected: str, got: object) -> None:
+        self.expected, self.got = f"{expected} for {where}", _shown(got)
+
+
+def _shown(value: object) -> str:
+    """A value of any size in a sentence: at most 60 letters, none of them a control character."""
+    if isinstance(value, list | dict):
+        return f"a {'list' if isinstance(value, list) else 'mapping'} of {len(value)}"
+    text = ascii(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _decode(value: Any, hint: Any, where: str) -> Any:
+    """`value` as the type that `hint` names: what `Record.to_dict` wrote, and no more."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        (wanted,) = (one for one in arguments if one is not type(None))
+        return None if value is None else _decode(value, wanted, where)
+    if origin is Literal:
+        if value not in arguments:
+            raise _Wrong(where, " or ".join(map(repr, arguments)), value)
+        return value
+    if origin is tuple:
+        return _tuple(value, arguments, where)
+    if origin is dict:
+        return _mapping(value, arguments[1], where)
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return _record(value, hint, where)
+    return _SCALARS[hint](value, where)
+
+
+def _tuple(value: Any, arguments: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise _Wrong(where, "a list", value)
+    if arguments[-1] is not Ellipsis:
+        if len(value) != len(arguments):
+            raise _Wrong(where, f"a list of {len(arguments)}", value)
+        hints = arguments
+    else:
+        if len(value) > MAX_ITEMS:
+            raise _Wrong(where, f"at most {MAX_ITEMS:,} items", value)
+        hints = arguments[:1] * len(value)
+    return tuple(
+        _decode(item, hint, f"{where}[{index}]")
+        for index, (item, hint) in enumerate(zip(value, hints, strict=True))
+    )
+
+
+def _mapping(value: Any, hint: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or len(value) > MAX_ITEMS:
+        raise _Wrong(where, f"a mapping of at most {MAX_ITEMS:,} names", value)
+    return {
+        _text(key, f"a name in {where}"): _decode(item, hint, f"{where}.{_shown(key)}")
+        for key, item in value.items()
+    }
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """The fields of a record and their types, in order."""
+    found = get_type_hints(kind)
+    return {field.name: found[field.name] for field in fields(kind)}
+
+
+def _record(value: Any, kind: Any, where: str) -> Any:
+    if not isinstance(value, dict):
+        raise _Wrong(where, "a mapping", value)
+    hints = _hints(kind)
+    names = list(hints)
+    for missing in names:
+        if missing not in value:
+            raise _Wrong(where, f"the field {missing}", "none of that name")
+    for unknown in value:
+        if unknown not in names:
+            raise _Wrong(where, f"no fields but {', '.join(names)}", unknown)
+    record = kind(**{name: _decode(value[name], hints[name], f"{where}.{name}") for name in names})
+    for expected, holds in kind.checks:
+        if not holds(record):
+            raise _Wrong(where, expected, "another")
+    return record
+
+
+def _whole(value: Any, where: str) -> int:
+    if type(value) is not int or abs(value) > MAX_WHOLE:
+        raise _Wrong(where, "a whole number", value)
+    return value
+
+
+def _number(value: Any, where: str) -> float:
+    """A float, or a whole number in its place; the parser has refused NaN and infinity."""
+    if type(value) is not float and (type(value) is not int or abs(value) > MAX_WHOLE):
+        raise _Wrong(where, "a number", value)
+    return value
+
+
+def _truth(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise _Wrong(where, "true or false", value)
+    return value
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str) or len(value) > MAX_LETTERS:
+        raise _Wrong(where, f"a text of at most {MAX_LETTERS:,} letters", value)
+    if any("\ud800" <= letter <= "\udfff" for letter in value):  # JSON can hold them, UTF-8 cannot
+        raise _Wrong(where, "a text without lone surrogates", value)
+    return value
+
+
+def _setting(value: Any, where: str) -> Any:
+    """What a mapping of Any may hold: a plain value, or a list of them; nothing deeper."""
+    if isinstance(value, list):
+        return _tuple(value, (object, ...), where)
+    return _plain(value, where)
+
+
+def _plain(value: Any, where: str) -> Any:
+    if value is None:
+        return None
+    if type(value) not in (bool, int, float, str):
+        raise _Wrong(where, "a number, a text, true, false or null", value)
+    return _SCALARS[type(value)](value, where)
+
+
+_SCALARS: dict[Any, Callable[[Any, str], Any]] = {
+    int: _whole,
+    float: _number,
+    bool: _truth,
+    str: _text,
+    Any: _setting,
+    object: _plain,
+}

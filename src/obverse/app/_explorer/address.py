@@ -1,0 +1,108 @@
+"""Where the page is found, and how an open page finds it again. Not for serving.
+
+The token in the address is new at every start. What stays, in a file that only its owner can read, is the
+port and a secret. The page has the secret from the server that made it and never sends it. After a loss it
+asks with a challenge: whoever knows the secret proves it and hands over the new token, masked by it. So a
+stranger who takes the port in between hears at most a token that is good for nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import html
+import json
+import os
+import secrets
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..._core.files import cache_folder
+
+HOST = "127.0.0.1"
+LONGEST = 1000  # bytes of the file
+BYTES = 32  # of a token and of a secret, which are written as hexadecimal digits
+
+
+@dataclass(frozen=True)
+class Address:
+    port: int
+    token: str
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}/{self.token}/"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What stays from one start to the next."""
+
+    port: int
+    secret: str
+
+
+def new_token() -> str:
+    """256 random bits."""
+    return secrets.token_hex(BYTES)
+
+
+def handover(secret: str, token: str, nonce: str) -> dict[str, str]:
+    """The answer to a challenge: the token masked by secret, nonce and salt, and a proof of who says so."""
+    salt = new_token()
+    mask = bytes.fromhex(_mac(secret, f"mask {nonce} {salt}"))
+    masked = bytes(a ^ b for a, b in zip(bytes.fromhex(token), mask, strict=True)).hex()
+    return {"salt": salt, "masked": masked, "proof": _mac(secret, f"proof {nonce} {salt} {masked}")}
+
+
+def _mac(secret: str, text: str) -> str:
+    return hmac.new(bytes.fromhex(secret), text.encode(), hashlib.sha256).hexdigest()
+
+
+def keeper() -> Path:
+    return cache_folder() / "explore" / "address.json"
+
+
+def remembered(path: Path | None = None) -> Kept | None:
+    """What the last start kept; None where there is nothing, or others could have read or written it."""
+    path = keeper() if path is None else path
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as file:
+            about = os.fstat(file.fileno())
+            private = about.st_uid == os.getuid() and not stat.S_IMODE(about.st_mode) & 0o077
+            if not private or about.st_size > LONGEST:
+                return None
+            told = json.loads(file.read(LONGEST))
+        port, secret = told["port"], told["secret"]
+        fits = type(port) is int and 1024 <= port < 65536 and len(bytes.fromhex(secret)) == BYTES
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return Kept(port, secret) if fits and len(secret) == 2 * BYTES else None
+
+
+def remember(kept: Kept, path: Path | None = None) -> None:
+    """Write it for this user alone; where that fails, an open page will not find a new start."""
+    path = keeper() if path is None else path
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, made = tempfile.mkstemp(dir=path.parent)  # readable by its owner alone
+        with open(descriptor, "w", encoding="utf-8") as file:
+            json.dump({"port": kept.port, "secret": kept.secret}, file)
+        os.replace(made, path)
+    except OSError:
+        return
+
+
+def doorway(address: Address) -> Path:
+    """A private file that leads to the page: others can see a browser's command line, which names this."""
+    folder = Path(tempfile.mkdtemp(prefix="obverse-"))  # 0700
+    path = folder / "explore.html"
+    url = html.escape(address.url, quote=True)
+    path.write_text(
+        f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={url}">'
+        f'<title>obverse</title><a href="{url}">obverse explore</a>\n',
+        encoding="utf-8",
+    )
+    return path

@@ -1,0 +1,160 @@
+"""The command `obverse`: gathers the commands and turns errors into one sentence and an exit code.
+
+Exit codes: 0 done; 2 something to put right (the sentence says what); 3 found what `audit --fail-on`,
+`claims run --check` or the self-check of `doctor` looks for; 1 a bug, or a claim that crashed; 130 stopped by
+Ctrl-C, but for `explore`, which ends so; 141 whoever read the output has gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from .._core.errors import BadInput, ObverseError
+from ..claims.command import claims_app
+from ..diversity.command import diversity
+from ..identity.command import memorize
+from ..ladder.command import ladder
+from ..present.usage import Command, Commands, UsageError, as_sentence
+from ..shadow.command import shadow
+from ..training._generators.command import generate_app
+from ..training._search.command import search
+from ..training.command.compare import compare
+from ..training.command.sample import sample
+from ..training.command.train import train
+from ..weights.command import audit
+from .doctor import doctor
+from .explore import explore
+from .report import report
+
+DONE, BUG, WRONG, FOUND, STOPPED, UNREAD = 0, 1, 2, 3, 130, 141
+# What a system refuses is no bug of ours.
+REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE)
+EXIT_CODES = {
+    DONE: "done",
+    BUG: "a bug, or a claim that crashed",
+    WRONG: "something to put right; the sentence says what",
+    FOUND: "found what `audit --fail-on`, `claims run --check` or the self-check of `doctor` looks for",
+    STOPPED: "stopped by Ctrl-C, but for `explore`, which ends so",
+    UNREAD: "whoever read the output has gone",
+}
+
+app = typer.Typer(
+    name="obverse",
+    cls=Commands,
+    help="The other side of your network: train with a net's own shadow, look at it, measure it.\n\n"
+    "Example: obverse doctor",
+    epilog="Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+for command in (train, compare, search, sample, shadow, audit, memorize, ladder, diversity, report, explore):
+    app.command(cls=Command)(command)
+app.command(cls=Command)(doctor)
+app.add_typer(claims_app, name="claims")
+app.add_typer(generate_app, name="generate")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from ._environment import versions
+
+        typer.echo("\n".join(f"{name} {number}" for name, number in versions().items()))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print versions, exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Read here so that --help shows them; `main` looks at --debug itself."""
+
+
+def main() -> None:
+    """Run the command line."""
+    debug = "--debug" in sys.argv[1:]
+    # --debug may stand anywhere, as people add it to the end of what just failed
+    sys.argv[1:] = (["--debug"] if debug else []) + [word for word in sys.argv[1:] if word != "--debug"]
+    try:
+        code = _run(debug)
+        with suppress(ValueError):  # closed already
+            sys.stdout.flush()
+    except BrokenPipeError:
+        code = _hush()
+    except OSError as error:  # the last of the output could not be written
+        _tell(_refused(error))
+        _hush()
+        code = WRONG
+    except SystemExit as stop:  # rich and click have a way of their own to leave when nobody reads on
+        if isinstance(stop.__context__, BrokenPipeError):
+            raise SystemExit(_hush()) from None
+        raise
+    raise SystemExit(code)
+
+
+def _run(debug: bool) -> int:
+    """The exit code."""
+    try:
+        code = app(prog_name="obverse", standalone_mode=False)
+        return code if isinstance(code, int) else DONE
+    except (KeyboardInterrupt, typer.Abort):
+        return STOPPED
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(str(error), err=True, nl=False)
+        elif debug:
+            traceback.print_exc()
+        else:
+            _tell(as_sentence(error, sys.argv[1:]))
+        return WRONG
+    except ObverseError as error:
+        from ..training._fit import Interrupted
+
+        stopped = isinstance(error, Interrupted)
+        if debug:
+            traceback.print_exc()
+        else:
+            _tell(str(error), "yellow" if stopped else "red")
+        return STOPPED if stopped else WRONG
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if debug:
+            raise
+        if isinstance(error, OSError) and error.errno in REFUSED:
+            _tell(_refused(error))
+            return WRONG
+        _tell(
+            f"this is a bug: {type(error).__name__}: {error}\n"
+            "Run it again with --debug and report what it prints."
+        )
+        return BUG
+
+
+def _refused(error: OSError) -> str:
+    where = f" {error.filename}" if error.filename else " the output"
+    said = error.strerror or str(error)
+    return str(
+        BadInput(f"to read or write{where}", got=said, do="make room or give permission, then try again")
+    )
+
+
+def _tell(text: str, colour: str = "red") -> None:
+    typer.secho(f"obverse: {text}", err=True, fg=colour)
+
+
+def _hush() -> int:
+    """Nobody reads what is left: without this Python would say so at the very end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return UNREAD

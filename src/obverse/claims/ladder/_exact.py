@@ -1,0 +1,741 @@
+"""Theorems 1 to 4: averages over inputs, and the same numbers from events alone, where nothing is lost.
+
+Brute force is autograd on every input that there is. Not for ladders that lose information on the way up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ..._core.errors import BadInput
+from ...ladder._compare import Comparison, compare, compare_pass
+from ...ladder._conditional import Conditional
+from ...ladder._gaps import focus_gap, gap
+from ...ladder._passes import Pass, propagate
+from ...ladder._reformulation import reformulate
+from ...ladder._student import Student
+from ...ladder._summaries import random_table, renumber
+from ...ladder._teacher import Teacher, enumerate_teacher
+from .._claim import Claim, grid, measurement
+from .._rates import Along, Exponent
+from .._registry import register
+from .._rules import Equal, HoldsIn
+from ..results import Setting
+from ._draws import PAPER, chances, normal
+from ._ladders import (
+    NOISY,
+    ROUNDING,
+    SHAPES,
+    TRIALS,
+    apart,
+    check_ladder,
+    drawn_student,
+    drawn_teacher,
+    labelled_teacher,
+    noisy_pass,
+)
+
+GAP = "largest difference ÷ largest number"
+
+
+def rounding(setting: Setting) -> float:
+    check_ladder(setting)
+    return ROUNDING
+
+
+def every_one(setting: Setting) -> float:
+    check_ladder(setting)
+    return 1.0
+
+
+def events_apart(teacher: Teacher, seen: Pass, student: Student) -> float:
+    """The largest relative gap of F, G̃ and the steps of all parameters: from inputs, and from events alone.
+
+    Nothing but P(z), P(z_β | z_α) and the weights goes into the latter: gates are its own.
+    """
+    found = reformulate(teacher.model, student)
+    return max(
+        apart((teacher.mean(seen.active[name], name), found.active[name]) for name in student.inner),
+        apart((teacher.total(seen.gradient[name], name), found.gradient[name]) for name in student.inner),
+        apart(zip(seen.step.tensors(), found.step.tensors(), strict=True)),
+    )
+
+
+@measurement("ladder.exact.measure_recursive")
+def measure_recursive(setting: Setting, generator: torch.Generator) -> list[float]:
+    """How far E[g_j | x_k] is from E over x_j given x_k of E[g_j | x_j]; labels are any function of x."""
+    check_ladder(setting)
+    found = []
+    for _ in range(setting["trials"]):
+        teacher = labelled_teacher(setting, generator)
+        seen = propagate(teacher, drawn_student(teacher.model, setting, generator))
+        found.append(apart(_projections(teacher, seen)))
+    return found
+
+
+def _projections(teacher: Teacher, seen: Pass) -> list[tuple[Tensor, Tensor]]:
+    """(E[g | x_β], E[E[g | x_α] | x_β]) of every edge between regions that do not see all."""
+    pairs = []
+    for parent, child in teacher.graph.edges:
+        if parent == teacher.graph.top:
+            continue
+        above, below = teacher.contents(parent), teacher.contents(child)
+        counts = int(above.max()) + 1, int(below.max()) + 1
+
+        def mean(contents: Tensor, count: int, values: Tensor) -> Tensor:
+            chance = teacher.p.new_zeros(count).index_add_(0, contents, teacher.p)
+            return values.new_zeros(count, values.shape[1]).index_add_(0, contents, values) / chance[:, None]
+
+        gradient = seen.gradient[parent]  # with p(x)
+        nearer = Conditional.of(below, above, teacher.p, (counts[1], counts[0]))  # P(x_α | x_β)
+        pairs.append((mean(below, counts[1], gradient), nearer @ mean(above, counts[0], gradient)))
+    return pairs
+
+
+@measurement("ladder.exact.measure_conditions")
+def measure_conditions(setting: Setting, generator: torch.Generator) -> list[float]:
+    """The largest gap of focus, broadness, decorrelation and the fourth condition, of any edge or region."""
+    check_ladder(setting)
+    found = []
+    for _ in range(setting["trials"]):
+        teacher = drawn_teacher(setting, generator)
+        compared = compare(teacher, drawn_student(teacher.model, setting, generator))
+        contents = {name: teacher.contents(name) for name in teacher.graph.order}
+        found.append(
+            max(
+                *(focus_gap(teacher, *edge, contents[edge[1]]) for edge in teacher.graph.edges),
+                *(edge.broadness for edge in compared.edges.values()),
+                *(edge.fourth.relative for edge in compared.edges.values()),
+                *(region.decorrelation.relative for region in compared.regions.values()),
+                *(region.decorrelation_back.relative for region in compared.regions.values()),
+            )
+        )
+    return found
+
+
+@measurement("ladder.exact.measure_exact")
+def measure_exact(setting: Setting, generator: torch.Generator) -> list[float]:
+    """The gap between inputs and events, F, G̃ and all steps together."""
+    check_ladder(setting)
+    found = []
+    for _ in range(setting["trials"]):
+        teacher = drawn_teacher(setting, generator)
+        student = drawn_student(teacher.model, setting, generator)
+        found.append(events_apart(teacher, propagate(teacher, student), student))
+    return found
+
+
+def _check_conditions(teacher: Teacher, compared: Comparison) -> None:
+    """The conditions of Theorem 2, with P(x|z) that are no deltas: otherwise nothing was shown."""
+    graph = teacher.graph
+    broken = max(
+        *(edge.broadness for edge in compared.edges.values()),
+        *(focus_gap(teacher, *edge, teacher.contents(edge[1])) for edge in graph.edges),
+        *(region.decorrelation.relative for region in compared.regions.values()),
+        *(region.decorrelation_back.relative for region in compared.regions.values()),
+    )
+    if broken > ROUNDING:
+        raise BadInput("the conditions of Theorem 2", got=f"a gap of {broken:.2g}", do="correct the setting")
+
+
+def _recursion(compared: Comparison) -> float:
+    """F and G̃ of every region through the whole recursion."""
+    regions = compared.regions.values()
+    return max(
+        apart((region.active.brute, region.active.reformulated) for region in regions),
+        apart((region.gradient.brute, region.gradient.reformulated) for region in regions),
+    )
+
+
+@measurement("ladder.exact.measure_recursion")
+def measure_recursion(setting: Setting, generator: torch.Generator) -> list[float]:
+    """The gap of F and G̃ where Theorem 2's conditions hold, and P(x|z) is no delta."""
+    check_ladder(setting)
+    found = []
+    for _ in range(setting["trials"]):
+        teacher, student, seen, lowest = noisy_pass(setting, generator)
+        compared = compare_pass(teacher, student, seen, lowest)
+        _check_conditions(teacher, compared)
+        found.append(_recursion(compared))
+    return found
+
+
+@measurement("ladder.exact.measure_steps")
+def measure_steps(setting: Setting, generator: torch.Generator) -> list[float]:
+    """The gap of ΔW in the same place."""
+    check_ladder(setting)
+    found = []
+    for _ in range(setting["trials"]):
+        teacher, student, seen, lowest = noisy_pass(setting, generator)
+        compared = compare_pass(teacher, student, seen, lowest)
+        _check_conditions(teacher, compared)
+        found.append(
+            apart((edge.recursive.brute, edge.recursive.reformulated) for edge in compared.edges.values())
+        )
+    return found
+
+
+@measurement("ladder.exact.measure_covariance")
+def measure_covariance(setting: Setting, generator: torch.Generator) -> list[float]:
+    """How far ΔW is from (PF)ᵀG̃ plus the mean covariance of f_k and g_j inside events."""
+    check_ladder(setting)
+    found = []
+    for _ in range(setting["trials"]):
+        teacher, student, seen, lowest = noisy_pass(setting, generator)
+        compared = compare_pass(teacher, student, seen, lowest)
+        pairs = []
+        for (parent, child), edge in compared.edges.items():
+            shown = lowest[child] if child in lowest else seen.active[child]
+            pull = seen.gradient[parent]
+            inside = shown - teacher.mean(shown, parent)[teacher.events[parent]]
+            means = (teacher.total(pull, parent) / teacher.prior(parent)[:, None])[teacher.events[parent]]
+            covariance = inside.T @ (pull - teacher.p[:, None] * means)
+            pairs.append((edge.weight.brute, edge.recursive.reformulated + covariance))
+        found.append(apart(pairs))
+    return found
+
+
+@measurement("ladder.exact.measure_backward")
+def measure_backward(setting: Setting, generator: torch.Generator) -> list[float]:
+    """The gap of P(z_β)E[g_α | z_β] and P_αβᵀG̃_α, edge by edge, where contents are not independent."""
+    check_ladder(setting)
+    found = []
+    for _ in range(setting["trials"]):
+        compared = _compared(setting, generator)
+        found.append(
+            apart((edge.backward.brute, edge.backward.reformulated) for edge in compared.edges.values())
+        )
+    return found
+
+
+@measurement("ladder.exact.measure_forward")
+def measure_forward(setting: Setting, generator: torch.Generator) -> list[float]:
+    """The gap of E[f_β | z_α] and P_αβF_β, edge by edge, in the same place."""
+    check_ladder(setting)
+    found = []
+    for _ in range(setting["trials"]):
+        compared = _compared(setting, generator)
+        found.append(
+            apart((edge.forward.brute, edge.forward.reformulated) for edge in compared.edges.values())
+        )
+    return found
+
+
+def _compared(setting: Setting, generator: torch.Generator) -> Comparison:
+    teacher, student, seen, lowest = noisy_pass(setting, generator)
+    return compare_pass(teacher, student, seen, lowest)
+
+
+@measurement("ladder.exact.measure_bayes")
+def measure_bayes(setting: Setting, generator: torch.Generator) -> list[float]:
+    """How far Λ_β(P^b)ᵀ is from PᵀΛ_α, events by random tables, over every edge."""
+    check_ladder(setting)
+    graph, values = SHAPES[setting["shape"]]
+    found = []
+    for _ in range(setting["trials"]):
+        p = chances(values**graph.inputs, generator=generator)
+
+        def summary(events: Tensor) -> Tensor:
+            joint, count = renumber(list(events.T))
+            return random_table(count, (count + 1) // 2, generator)[joint]
+
+        rules = {name: summary for name in graph.order if graph.children[name]}
+        teacher = enumerate_teacher(graph, rules, values=values, p=p)
+        pairs = []
+        for parent, child in graph.edges:
+            sizes = teacher.sizes[child], teacher.sizes[parent]
+            backward = Conditional.of(teacher.events[child], teacher.events[parent], p, sizes).dense()
+            forward = teacher.conditional(parent, child).dense()
+            pairs.append((teacher.prior(child)[:, None] * backward, forward.T * teacher.prior(parent)))
+        found.append(apart(pairs))
+    return found
+
+
+@measurement("ladder.exact.measure_features")
+def measure_features(setting: Setting, generator: torch.Generator) -> list[float]:
+    """Inputs shown by any features V, and by one node an event with weights VW: F, G̃, and ΔW beside VᵀΔW."""
+    check_ladder(setting)
+    found = []
+    for _ in range(setting["trials"]):
+        teacher = drawn_teacher(setting, generator)
+        graph = teacher.graph
+        pixels = drawn_student(teacher.model, setting, generator)
+        features = {
+            name: normal(teacher.sizes[name], setting["features"], generator=generator)
+            for name in graph.lowest
+        }
+        weights = {
+            (parent, child): normal(setting["features"], weight.shape[1], generator=generator)
+            for (parent, child), weight in pixels.weights.items()
+            if child in features
+        }
+        shown = replace(pixels, weights={**pixels.weights, **weights})
+        same = {edge: features[edge[1]] @ weight for edge, weight in weights.items()}
+        pixels = replace(pixels, weights={**pixels.weights, **same})
+        lowest = {name: value[teacher.events[name]] for name, value in features.items()}
+        one, other = propagate(teacher, shown, lowest), propagate(teacher, pixels)
+        steps = [
+            (
+                step,
+                features[edge[1]].T @ other.step.weights[edge]
+                if edge[1] in features
+                else other.step.weights[edge],
+            )
+            for edge, step in one.step.weights.items()
+        ]
+        found.append(
+            max(
+                apart((one.active[name], other.active[name]) for name in pixels.inner),
+                apart((one.gradient[name], other.gradient[name]) for name in pixels.inner),
+                apart(steps),
+            )
+        )
+    return found
+
+
+def _top(setting: Setting, generator: torch.Generator) -> Tensor:
+    """E[g_j | y] of the top region, y × j; labels are any function of the input."""
+    teacher = labelled_teacher(setting, generator)
+    top = teacher.graph.top
+    student = drawn_student(teacher.model, setting, generator)
+    edges = {edge: setting["scale"] * weight for edge, weight in student.weights.items() if edge[0] == top}
+    student = replace(
+        student,
+        weights={**student.weights, **edges},
+        biases={**student.biases, top: setting["scale"] * student.biases[top]},
+    )
+    seen = propagate(teacher, student)
+    return teacher.total(seen.gradient[top], top) / teacher.prior(top)[:, None]
+
+
+@measurement("ladder.exact.measure_signs")
+def measure_signs(setting: Setting, generator: torch.Generator) -> list[float]:
+    """The share of g_j(y) that are positive for y = j and negative elsewhere."""
+    check_ladder(setting)
+    signs = 2 * torch.eye(setting["classes"], dtype=torch.float64) - 1
+    return [
+        float((_top(setting, generator) * signs > 0).to(torch.float64).mean())
+        for _ in range(setting["trials"])
+    ]
+
+
+@measurement("ladder.exact.measure_two_numbers")
+def measure_two_numbers(setting: Setting, generator: torch.Generator) -> list[float]:
+    """How far g_j(y) is from the nearest a₁1[j = y] − a₂1[j ≠ y], relative."""
+    check_ladder(setting)
+    same = torch.eye(setting["classes"], dtype=torch.bool)
+    found = []
+    for _ in range(setting["trials"]):
+        top = _top(setting, generator)
+        nearest = torch.where(same, top[same].mean(), top[~same].mean())
+        found.append(gap(top, nearest).relative)
+    return found
+
+
+def scale_of(setting: Setting) -> float:
+    check_ladder(setting)
+    return float(setting["scale"])
+
+
+def spread_squared(setting: Setting) -> float:
+    check_ladder(setting)
+    return float(setting["spread"] ** 2)
+
+
+ALL = tuple(SHAPES)
+SCALES = (0.001, 0.003, 0.01, 0.03, 0.1)
+
+
+def _noisy(
+    losses: tuple[str, ...], trials: int, relu: Mapping[str, tuple[float, ...]], linear: tuple[float, ...]
+) -> tuple[Setting, ...]:
+    """Students with a ReLU where events settle gates often enough; linear ones anywhere."""
+    kept = {"contents": 2, "noise": "independent", "nodes": 2, "trials": trials}
+    rectified = (
+        {"shape": shape, "spread": spread, "activation": "relu", "loss": loss, **kept}
+        for shape, spreads in relu.items()
+        for spread in spreads
+        for loss in losses
+    )
+    plain = (
+        {"shape": shape, "spread": spread, "activation": "linear", "loss": loss, **kept}
+        for shape in NOISY
+        for spread in linear
+        for loss in losses
+    )
+    return (*rectified, *plain)
+
+
+RELU = {"tree": (0.1, 0.3), "windows": (0.1,)}
+
+register(
+    Claim(
+        id="ladder.thm1",
+        title="Marginal gradients are recursive",
+        statement="E[g_j | x_k] is the mean of E[g_j | x_j] over x_j given x_k, k a child of j.",
+        source=f"{PAPER}, Theorem 1",
+        grid=grid(shape=ALL, norm=("none", "before", "after"), classes=3, trials=TRIALS),
+        quick=grid(shape=ALL[:2], norm="none", classes=3, trials=20),
+        predict=rounding,
+        measure=measure_recursive,
+        rule=HoldsIn(),
+        quantity=GAP,
+        axis="norm",
+        series="shape",
+        remark="All inputs enumerated under a random law; the label is any function of the input.",
+    )
+)
+
+register(
+    Claim(
+        id="ladder.thm2",
+        title="Events instead of inputs, under the conditions",
+        statement=(
+            "Where focus, broadness and decorrelation hold, F_α = D_α ∘ Σ P_αβF_βW_βα and G_β = D_β ∘ Σ "
+            "E[G_α | z_β]W_βαᵀ are the means of activations and gradients over the inputs of an event, also "
+            "where P(x | z) is no delta."
+        ),
+        source=f"{PAPER}, Theorem 2, eq. 8",
+        grid=_noisy(("square",), TRIALS, RELU, (1.0,)),
+        quick=_noisy(("square",), 8, {"tree": (0.1,)}, (0.3,)),
+        predict=rounding,
+        measure=measure_recursion,
+        rule=HoldsIn(),
+        quantity=f"F and G̃: {GAP}",
+        axis="spread",
+        series="shape",
+        remark=(
+            "Such ladders exist: each z_α knows the events of all its children, the lowest events have "
+            "several contents each, contents are independent given the events, and every gate is settled by "
+            "its event (or there are none). The gradient at the top is I − F, which is linear in F."
+        ),
+    )
+)
+
+register(
+    Claim(
+        id="ladder.thm2.softmax",
+        title="Events instead of inputs, from a softmax",
+        statement="The same with the gradient of softmax cross entropy at the top, computed from F.",
+        source=f"{PAPER}, Theorem 2 with eq. 7",
+        grid=_noisy(("softmax",), TRIALS, {"tree": (0.1, 0.3)}, (1.0,)),
+        quick=_noisy(("softmax",), 8, {"tree": (0.3,)}, (0.3,)),
+        predict=rounding,
+        measure=measure_recursion,
+        rule=HoldsIn(),
+        quantity=f"F and G̃: {GAP}",
+        axis="spread",
+        series="shape",
+        reading="beyond the paper",
+        expected="failed",
+        remark=(
+            "The recursion is not closed: the mean of softmax(f) is not softmax of the mean. It would be if "
+            "the mean gradient at the top were given, or linear in F as I − F is."
+        ),
+    )
+)
+
+stated = register(
+    Claim(
+        id="ladder.thm2.backward",
+        title="Broadness alone carries gradients down",
+        statement=(
+            "Where z_β is a function of z_α, P(z_β)E[g_α | z_β] = P_αβᵀG̃_α, however the contents of regions "
+            "hang together: focus is not needed for the backward half of Theorem 2."
+        ),
+        source=f"{PAPER}, Theorem 2, eqs 31–45",
+        grid=grid(
+            shape=tuple(NOISY),
+            spread=(0.3, 1.0),
+            contents=2,
+            noise="shared",
+            activation="linear",
+            nodes=2,
+            loss="square",
+            trials=TRIALS,
+        ),
+        quick=grid(
+            shape="tree",
+            spread=0.3,
+            contents=2,
+            noise="shared",
+            activation="linear",
+            nodes=2,
+            loss="square",
+            trials=10,
+        ),
+        predict=rounding,
+        measure=measure_backward,
+        rule=HoldsIn(),
+        quantity=GAP,
+        axis="spread",
+        series="shape",
+        reading="exact",
+    )
+)
+
+register(
+    replace(
+        stated,
+        id="ladder.thm2.focus",
+        title="Without focus activations do not go up",
+        statement=(
+            "Where z_β is a function of z_α, E[f_β | z_α] = P_αβF_β, however the contents of regions hang "
+            "together."
+        ),
+        source=f"{PAPER}, Theorem 2, eqs 20–30, without focus",
+        measure=measure_forward,
+        reading="beyond the paper",
+        expected="failed",
+        remark="The same ladders. Focus is needed for the forward half, as the proof says; broadness is not.",
+    )
+)
+
+register(
+    Claim(
+        id="ladder.thm3",
+        title="Where events tell everything, all conditions hold",
+        statement=(
+            "If P(x_α | z_α) is a delta for every region, focus, broadness, decorrelation and the fourth "
+            "condition E[f_k g_j | z_α] = E[f_k | z_α]E[g_j | z_α] all hold."
+        ),
+        source=f"{PAPER}, Theorem 3",
+        grid=grid(shape=ALL, norm=("none", "before", "after"), trials=TRIALS),
+        quick=grid(shape=ALL[:2], norm="none", trials=15),
+        predict=rounding,
+        measure=measure_conditions,
+        rule=HoldsIn(),
+        quantity="largest gap of any condition",
+        axis="norm",
+        series="shape",
+    )
+)
+
+register(
+    Claim(
+        id="ladder.thm3.exact",
+        title="Where events tell everything, the reformulation is exact",
+        statement=(
+            "If P(x_α | z_α) is a delta for every region, F, G̃ and the steps of all weights, offsets, "
+            "scales and shifts follow from P(z_α), P(z_β | z_α) and the weights alone."
+        ),
+        source=f"{PAPER}, Theorems 3 and 4, eqs 9 and 12",
+        grid=(
+            *grid(
+                shape=ALL, norm=("none", "before", "after"), activation="relu", loss="softmax", trials=TRIALS
+            ),
+            *grid(shape=ALL, norm=("none", "before"), activation="linear", loss="square", trials=TRIALS),
+        ),
+        quick=grid(shape=ALL[:2], norm=("none", "before"), activation="relu", loss="square", trials=15),
+        predict=rounding,
+        measure=measure_exact,
+        rule=HoldsIn(),
+        quantity=f"F, G̃ and steps: {GAP}",
+        axis="norm",
+        series="shape",
+        remark="With offsets, and batch norm before or after the ReLU; gates are the recursion's own.",
+    )
+)
+
+stated = register(
+    Claim(
+        id="ladder.thm4",
+        title="Steps from events, under the conditions of Theorem 2",
+        statement="Where focus, broadness and decorrelation hold, ΔW_βα = (P_αβF_β)ᵀG̃_α.",
+        source=f"{PAPER}, Theorem 4, eqs 60–71",
+        grid=_noisy(("square",), TRIALS, RELU, (1.0,)),
+        quick=_noisy(("square",), 8, {"tree": (0.3,)}, (0.3,)),
+        predict=rounding,
+        measure=measure_steps,
+        rule=HoldsIn(),
+        quantity=f"ΔW: {GAP}",
+        axis="spread",
+        series="shape",
+        twin="ladder.thm4.corrected",
+        expected="failed",
+        remark=(
+            "The step from eq. 63 to eq. 64 says decorrelation, but means another one: E[f_k g_j | z_α] = "
+            "E[f_k | z_α]E[g_j | z_α]. The same ladders as under Theorem 2, where F and G̃ are right to "
+            "rounding; here g = 1 − f at the top varies with the content that f_k sees."
+        ),
+    )
+)
+
+register(
+    stated.other(
+        title="Steps from events, with a fourth condition",
+        statement=(
+            "Where focus, broadness, decorrelation and E[f_k g_j | z_α] = E[f_k | z_α]E[g_j | z_α] hold, "
+            "ΔW_βα = (P_αβF_β)ᵀG̃_α."
+        ),
+        source=f"{PAPER}, Theorem 4, with the condition that its proof uses",
+        grid=_noisy(("fixed",), TRIALS, RELU, (1.0,)),
+        quick=_noisy(("fixed",), 8, {"tree": (0.3,)}, (0.3,)),
+        reading="corrected",
+        remark=(
+            "With the gradient a₁ or −a₂ of eq. 7 at the top, whatever f is, g_j is settled by events, and "
+            "the fourth condition follows from focus."
+        ),
+    )
+)
+
+register(
+    Claim(
+        id="ladder.thm4.covariance",
+        title="What Theorem 4 leaves out",
+        statement=(
+            "Under the conditions of Theorem 2, ΔW_βα = (P_αβF_β)ᵀG̃_α + Σ_z P(z_α) Cov(f_k, g_j | z_α)."
+        ),
+        source=f"{PAPER}, Theorem 4, without a fourth condition",
+        grid=_noisy(("square",), TRIALS, RELU, (1.0,)),
+        quick=_noisy(("square",), 8, {"tree": (0.3,)}, (0.3,)),
+        predict=rounding,
+        measure=measure_covariance,
+        rule=HoldsIn(),
+        quantity=f"ΔW: {GAP}",
+        axis="spread",
+        series="shape",
+        reading="exact",
+    )
+)
+
+SPREADS = (0.003, 0.006, 0.012, 0.025, 0.05, 0.1)
+
+
+def _spreads(trials: int) -> tuple[Setting, ...]:
+    kept = {"contents": 2, "noise": "independent", "nodes": 2, "trials": trials}
+    return tuple(
+        {"shape": "tree", "spread": spread, "activation": "linear", "loss": "square", **kept}
+        for spread in SPREADS
+    )
+
+
+register(
+    Claim(
+        id="ladder.thm4.spread",
+        title="How much Theorem 4 leaves out",
+        statement=(
+            "Under the conditions of Theorem 2, (P_αβF_β)ᵀG̃_α is off by the square of how far contents of "
+            "one event differ."
+        ),
+        source=f"{PAPER}, Theorem 4, without a fourth condition",
+        grid=_spreads(200),
+        quick=_spreads(30),
+        predict=spread_squared,
+        measure=measure_steps,
+        rule=Exponent(Along("spread"), resolution=0.15),
+        quantity=f"ΔW: {GAP}",
+        axis="spread",
+        reading="beyond the paper",
+    )
+)
+
+register(
+    Claim(
+        id="ladder.eq58",
+        title="Bayes' rule for events",
+        statement="Λ_β(P^b_αβ)ᵀ = P_αβᵀΛ_α, where P^b_αβ = P(z_α | z_β).",
+        source=f"{PAPER}, below eq. 57",
+        grid=grid(shape=ALL, trials=TRIALS),
+        quick=grid(shape=ALL[:2], trials=20),
+        predict=rounding,
+        measure=measure_bayes,
+        rule=HoldsIn(),
+        quantity=GAP,
+        axis="shape",
+        remark="For any events; here random tables with half as many events as their children have together.",
+    )
+)
+
+register(
+    Claim(
+        id="ladder.bottom",
+        title="Each content of a lowest region as an event",
+        statement=(
+            "A net whose inputs are shown by any features V is the ladder with F = I at the bottom and "
+            "weights VW: the same F and G̃, and its ΔW is Vᵀ times that of the ladder."
+        ),
+        source=f"{PAPER}, the boundary condition f_k(z) = 1[k = z] below eq. 8",
+        grid=grid(shape=ALL, features=(1, 2, 5), norm="none", trials=TRIALS),
+        quick=grid(shape=ALL[:2], features=2, norm="none", trials=15),
+        predict=rounding,
+        measure=measure_features,
+        rule=HoldsIn(),
+        quantity=GAP,
+        axis="features",
+        series="shape",
+        reading="exact",
+        remark="So F = I loses nothing, but descent on W takes the steps VVᵀΔW of the ladder's weights.",
+    )
+)
+
+stated = register(
+    Claim(
+        id="ladder.eq7.square",
+        title="Signs of the gradient I − F",
+        statement="At the top G = I − F has g_j(y = j) > 0 and g_j(y ≠ j) < 0.",
+        source=f"{PAPER}, eq. 7 with Theorem 4's G = I − F",
+        grid=grid(shape=("tree", "grid"), classes=(2, 3, 5), loss="square", scale=(0.3, 1.0), trials=60),
+        quick=grid(shape="tree", classes=3, loss="square", scale=1.0, trials=20),
+        predict=every_one,
+        measure=measure_signs,
+        rule=Equal(),
+        quantity="share of the right signs",
+        axis="classes",
+        series="scale",
+        twin="ladder.eq7",
+        expected="failed",
+        remark="1 − f_j(y = j) is negative where f is above 1, and −f_j(y) is positive where f is below 0.",
+    )
+)
+
+register(
+    stated.other(
+        title="Signs of the gradient under a softmax",
+        statement="Under softmax cross entropy the top nodes have g_j(y = j) > 0 and g_j(y ≠ j) < 0.",
+        source=f"{PAPER}, eq. 7",
+        grid=grid(shape=("tree", "grid"), classes=(2, 3, 5), loss="softmax", scale=(0.3, 1.0), trials=60),
+        quick=grid(shape="tree", classes=3, loss="softmax", scale=1.0, trials=20),
+        remark="g_j = 1[y = j] − softmax_j(f), for every input and so for every mean.",
+    )
+)
+
+stated = register(
+    Claim(
+        id="ladder.eq7.two-numbers",
+        title="The gradient at the top as two numbers",
+        statement="Under a softmax g_j(y) = a₁1[j = y] − a₂1[j ≠ y] at the top, a₁ and a₂ constant.",
+        source=f"{PAPER}, the boundary condition below eq. 8",
+        grid=grid(shape="tree", classes=(3, 5), loss="softmax", scale=(0.1, 1.0), trials=TRIALS),
+        quick=grid(shape="tree", classes=3, loss="softmax", scale=1.0, trials=20),
+        predict=rounding,
+        measure=measure_two_numbers,
+        rule=HoldsIn(),
+        quantity="distance to the nearest such matrix ÷ size",
+        axis="scale",
+        series="classes",
+        twin="ladder.eq7.small",
+        expected="failed",
+        remark="g_j(y) = 1[j = y] − E[softmax_j(f) | y] has as many numbers as there are pairs (j, y).",
+    )
+)
+
+register(
+    stated.other(
+        title="The gradient at the top of a small net as two numbers",
+        statement=(
+            "Where activations at the top are of size s, g_j(y) is off from a₁1[j = y] − a₂1[j ≠ y] by the "
+            "order of s."
+        ),
+        grid=grid(shape="tree", classes=3, loss="softmax", scale=SCALES, trials=400),
+        quick=grid(shape="tree", classes=3, loss="softmax", scale=SCALES, trials=60),
+        predict=scale_of,
+        rule=Exponent(Along("scale")),
+        reading="corrected",
+        remark="With a₁ = 1 − 1/m and a₂ = 1/m for m classes: a random start with small weights.",
+    )
+)

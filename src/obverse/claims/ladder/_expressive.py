@@ -1,0 +1,589 @@
+"""Theorems 6 and 7: what ReLU can tell apart and linear layers cannot, and what random weights do.
+
+Algebra of P, F and W: there are no inputs, and nothing is trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from ..._core.errors import BadInput
+from ...ladder._structure import and_weights, is_all_vert, separating_weights, vertices
+from .._claim import Claim, grid, measurement
+from .._registry import register
+from .._rules import Equal, MeanBelow
+from ..results import Setting
+from ._draws import PAPER, chances, check_choice, check_counts, normal, one
+
+ROUNDING = 1e-12  # of numbers of size 1 that are equal but for a few dozen operations in float64
+DRAWS = 1000  # for one P as a theorem assumes it, before it is said that there is none
+EVENTS = 4096  # at most: a matrix of so many rows and columns takes 128 MB
+CHILDREN = ("halves", "overlapping", "positions")
+Drawn = TypeVar("Drawn")
+
+
+def check_ladder(setting: Setting) -> None:
+    """A region over `leaves` positions with `values` values each, all of which it knows."""
+    check_counts(setting)
+    if setting["leaves"] < 2 or setting["values"] < 2:
+        raise BadInput("two leaves and two values, or more", got="less", do="raise leaves or values")
+    if setting["values"] ** setting["leaves"] > EVENTS:
+        raise BadInput(f"at most {EVENTS} events", got="more", do="lower leaves or values")
+    if "children" in setting:
+        check_choice(setting, "children", *CHILDREN)
+
+
+def every_row(setting: Setting) -> float:
+    check_ladder(setting)
+    return 1.0
+
+
+def _window(values: int, leaves: int, kept: range) -> Tensor:
+    """P(z of the positions kept | z of all): one-hot rows."""
+    sizes = [values] * leaves
+    digits = torch.cartesian_prod(*(torch.arange(values) for _ in sizes)).reshape(-1, leaves)
+    place = torch.zeros(len(digits), dtype=torch.int64)
+    for position in kept:
+        place = place * values + digits[:, position]
+    return torch.eye(values ** len(kept), dtype=torch.float64)[place]
+
+
+def _children(kind: str, leaves: int) -> list[range]:
+    half = (leaves + 1) // 2
+    if kind == "halves":
+        return [range(half), range(half, leaves)]
+    if kind == "overlapping":
+        return [range(leaves - 1), range(1, leaves)]
+    return [range(position, position + 1) for position in range(leaves)]
+
+
+def _exact(setting: Setting, kind: str) -> list[Tensor]:
+    leaves, values = setting["leaves"], setting["values"]
+    return [_window(values, leaves, kept) for kept in _children(kind, leaves)]
+
+
+@measurement("ladder.expressive.measure_vertices")
+def measure_vertices(setting: Setting, generator: torch.Generator) -> list[float]:
+    """The share of rows that are vertices: of P of each child, averaged, or of all P side by side.
+
+    Of an exact ladder: each event of the region settles those of its children. Events are in random order.
+    """
+    check_ladder(setting)
+    check_choice(setting, "taken", "each child", "side by side")
+    shares = []
+    for _ in range(setting["trials"]):
+        parts = _exact(setting, setting["children"])
+        order = torch.randperm(len(parts[0]), generator=generator)
+        taken = parts if setting["taken"] == "each child" else [torch.cat(parts, 1)]
+        found = [float(vertices(one[order]).double().mean()) for one in taken]
+        shares.append(sum(found) / len(found))
+    return shares
+
+
+def _layer(parts: list[Tensor], together: bool) -> Tensor:
+    """F of a region whose children have F_β = I, with weights by the proof of Theorem 6.
+
+    `together`: of all P side by side; otherwise of each P for itself, added up with 1/|ch|.
+    """
+    if together:
+        side = torch.cat(parts, 1)
+        weights, bias = separating_weights(side)
+        return torch.relu(side @ weights + bias)
+    raw = torch.zeros(len(parts[0]), len(parts[0]), dtype=torch.float64)
+    for part in parts:
+        weights, bias = separating_weights(part)
+        raw += (part @ weights + bias) / len(parts)
+    return torch.relu(raw)
+
+
+def _until(accepted: Callable[[Drawn], bool], draw: Callable[[], Drawn]) -> Drawn:
+    for _ in range(DRAWS):
+        drawn = draw()
+        if accepted(drawn):
+            return drawn
+    raise BadInput(
+        "P as the theorem assumes it", got=f"none in {DRAWS} draws", do="lower rows, or raise columns"
+    )
+
+
+def _drawn(setting: Setting, rows: int, columns: int, generator: torch.Generator) -> list[Tensor]:
+    """P of the children at random: each of them all-vert, or only all side by side."""
+
+    def draw() -> Tensor:
+        return chances(rows, columns, generator=generator)
+
+    def only_together(parts: list[Tensor]) -> bool:
+        return is_all_vert(torch.cat(parts, 1)) and not any(map(is_all_vert, parts))
+
+    children = range(setting["children"])
+    if setting["all_vert"] == "each child":
+        return [_until(is_all_vert, draw) for _ in children]
+    return _until(only_together, lambda: [draw() for _ in children])
+
+
+@measurement("ladder.expressive.measure_relu")
+def measure_relu(setting: Setting, generator: torch.Generator) -> list[float]:
+    """1 + ‖F_ω − I‖² of a ReLU net of two layers, P at random, and weights by the theorem's proof."""
+    check_counts(setting)
+    check_choice(setting, "all_vert", "each child", "side by side")
+    together, children = setting["all_vert"] == "side by side", range(setting["children"])
+    top, middle, low = setting["top"], setting["middle"], setting["low"]
+    values = []
+    for _ in range(setting["trials"]):
+        below = [_layer(_drawn(setting, middle, low, generator), together) for _ in children]
+        above = _drawn(setting, top, middle, generator)
+        found = _layer([part @ active for part, active in zip(above, below, strict=True)], together)
+        values.append(1 + float((found - torch.eye(top, dtype=torch.float64)).square().sum()))
+    return values
+
+
+def check_overlap(setting: Setting) -> None:
+    check_ladder({name: value for name, value in setting.items() if name != "overlap"})
+    if not 0 <= setting["overlap"] < setting["leaves"]:
+        raise BadInput("an overlap from 0 to below leaves", got=setting["overlap"], do="lower overlap")
+
+
+@measurement("ladder.expressive.measure_and")
+def measure_and(setting: Setting, generator: torch.Generator) -> list[float]:
+    """1 + ‖F_ω − I‖² of an exact ladder with AND weights in every region, from F = I of the leaves on.
+
+    Each region has two children, which part its positions at random and have up to `overlap` in common.
+    """
+    check_overlap(setting)
+    leaves, values = setting["leaves"], setting["values"]
+
+    def active(size: int) -> Tensor:
+        """F of a region over so many positions."""
+        if size == 1:
+            return torch.eye(values, dtype=torch.float64)
+        cut = int(torch.randint(1, size, (1,), generator=generator))
+        below = (range(cut), range(max(1, cut - setting["overlap"]), size))
+        parts = [_window(values, size, kept) for kept in below]
+        weights, bias = and_weights(parts)
+        terms = [
+            part @ active(len(kept)) @ weight
+            for part, kept, weight in zip(parts, below, weights, strict=True)
+        ]
+        return torch.relu(torch.stack(terms).sum(0) + bias)
+
+    identity = torch.eye(values**leaves, dtype=torch.float64)
+    return [1 + float((active(leaves) - identity).square().sum()) for _ in range(setting["trials"])]
+
+
+def not_less(setting: Setting) -> float:
+    check_overlap(setting)
+    return 1.0
+
+
+@measurement("ladder.expressive.measure_linear")
+def measure_linear(setting: Setting, generator: torch.Generator) -> list[float]:
+    """The least ‖F_ω − I‖² of a linear net on an exact ladder: the best top weights over random ones below.
+
+    Two layers below the top: halves, then single positions; each region has as many nodes as events.
+    """
+    check_ladder(setting)
+    leaves, values = setting["leaves"], setting["values"]
+
+    def active(size: int) -> Tensor:
+        events = values**size
+        if size == 1:
+            return torch.eye(values, dtype=torch.float64)
+        parts = [_window(values, size, kept) for kept in _children("positions", size)]
+        drawn = [part @ normal(values, events, generator=generator) for part in parts]
+        return torch.stack(drawn).sum(0)
+
+    found = []
+    for _ in range(setting["trials"]):
+        parts = [_window(values, leaves, kept) for kept in _children("halves", leaves)]
+        sizes = [len(kept) for kept in _children("halves", leaves)]
+        side = torch.cat([part @ active(size) for part, size in zip(parts, sizes, strict=True)], 1)
+        identity = torch.eye(len(side), dtype=torch.float64)
+        best = torch.linalg.lstsq(side, identity, rcond=1e-10, driver="gelsd").solution
+        found.append(float((side @ best - identity).square().sum()))
+    return found
+
+
+def events(setting: Setting) -> float:
+    """m_ω, which is exponential in the size of the region."""
+    check_ladder(setting)
+    return float(setting["values"] ** setting["leaves"])
+
+
+def events_beyond_rank(setting: Setting) -> float:
+    """m − rank: sums of functions of one position each, of which constants are counted once."""
+    return float(events(setting) - (1 + setting["leaves"] * (setting["values"] - 1)))
+
+
+def check_rows(setting: Setting) -> None:
+    check_counts(setting)
+    if setting["columns"] < 2:
+        raise BadInput("two columns of P or more", got=setting["columns"], do="raise columns")
+
+
+def _with_inside(setting: Setting, inside: int, generator: torch.Generator) -> Tensor:
+    """P with random rows, the last `inside` of them convex combinations of the others."""
+    drawn = chances(setting["rows"], setting["columns"], generator=generator)
+    mixed = chances(inside, setting["rows"], generator=generator) @ drawn
+    return torch.cat([drawn, mixed])
+
+
+@measurement("ladder.expressive.measure_kept")
+def measure_kept(setting: Setting, generator: torch.Generator) -> list[float]:
+    """vert(PF)/vert(P), with some rows of P inside the hull and F at random, of full row rank."""
+    check_rows(setting)
+    ratios = []
+    for _ in range(setting["trials"]):
+        matrix = _with_inside(setting, setting["inside"], generator)
+        active = normal(setting["columns"], setting["columns"] + setting["spare"], generator=generator)
+        ratios.append(float(vertices(matrix @ active).sum() / vertices(matrix).sum()))
+    return ratios
+
+
+@measurement("ladder.expressive.measure_iff")
+def measure_iff(setting: Setting, generator: torch.Generator) -> list[float]:
+    """1 where PF is all-vert exactly if P is, else 0. P is so in every second trial; F has `nodes` nodes."""
+    check_rows(setting)
+    agreed = []
+    for trial in range(setting["trials"]):
+        if trial % 2:
+            matrix = _with_inside(setting, 1, generator)
+        else:
+            matrix = _until(is_all_vert, lambda: _with_inside(setting, 0, generator))
+        active = normal(setting["columns"], setting["nodes"], generator=generator)
+        agreed.append(float(is_all_vert(matrix @ active) == (trial % 2 == 0)))
+    return agreed
+
+
+def check_square(setting: Setting) -> None:
+    check_counts(setting)
+    if setting["nodes"] < setting["events"]:
+        raise BadInput(
+            "as many nodes as events, or more: else F cannot have full row rank",
+            got=f"{setting['nodes']} < {setting['events']}",
+            do="raise nodes",
+        )
+
+
+@measurement("ladder.expressive.measure_rank")
+def measure_rank(setting: Setting, generator: torch.Generator) -> list[float]:
+    """The share of draws of W with F of full row rank: F = r(W), for P = I, or F = PW, for P at random."""
+    check_square(setting)
+    check_choice(setting, "activation", "relu", "linear")
+    m, n, draws = setting["events"], setting["nodes"], setting["draws"]
+    shares = []
+    for _ in range(setting["trials"]):
+        raw = normal(draws, m, n, generator=generator)
+        if setting["activation"] == "relu":
+            active = torch.relu(raw)
+        else:
+            active = chances(draws, m, m, generator=generator) @ raw
+        shares.append(float((torch.linalg.matrix_rank(active) == m).double().mean()))
+    return shares
+
+
+def surely(setting: Setting) -> float:
+    check_square(setting)
+    return 1.0
+
+
+def matching(setting: Setting) -> float:
+    """The chance that each row of a random 0-1 matrix can be given a one in a column of its own.
+
+    Numbers at the places of the ones are in general position, so that the rank is the size of the largest
+    matching. Rows are added one by one; a state is the family of column sets that the rows so far can take.
+    """
+    check_square(setting)
+    m, n = setting["events"], setting["nodes"]
+    if n > 6 or m > 4:
+        raise BadInput("at most 4 events and 6 nodes, to count patterns", got=f"{m} and {n}", do="lower them")
+    chance = {frozenset([0]): 1.0}
+    for _ in range(m):
+        after: dict[frozenset[int], float] = {}
+        for (family, share), row in product(chance.items(), range(2**n)):
+            bits = [1 << column for column in range(n) if row >> column & 1]
+            larger = frozenset(taken | bit for taken in family for bit in bits if not taken & bit)
+            if larger:
+                after[larger] = after.get(larger, 0.0) + share / 2**n
+        chance = after
+    return sum(chance.values())
+
+
+stated = register(
+    Claim(
+        id="ladder.thm6",
+        title="ReLU makes the top the identity",
+        statement="If each P_αβ is all-vert, a ReLU net has weights with F_ω = I: min Loss_ReLU = 0.",
+        source=f"{PAPER}, Theorem 6",
+        grid=grid(all_vert="each child", children=(1, 2, 3), top=6, middle=(4, 5), low=4, trials=8),
+        quick=grid(all_vert="each child", children=2, top=5, middle=4, low=4, trials=3),
+        predict=one,
+        measure=measure_relu,
+        rule=Equal(tolerance=ROUNDING),
+        quantity="1 + ‖F_ω − I‖²",
+        axis="children",
+        series="middle",
+        twin="ladder.thm6.corrected",
+        remark=(
+            "True as an implication, by the proof's own weights, found by linear programming. But no exact "
+            "ladder meets the assumption, see ladder.thm6.all-vert."
+        ),
+    )
+)
+
+register(
+    stated.other(
+        title="ReLU makes the top the identity, all children together",
+        statement=(
+            "If the P_αβ of all children side by side are all-vert, though none of them is by itself, a ReLU "
+            "net has weights with F_ω = I: min Loss_ReLU = 0."
+        ),
+        source=f"{PAPER}, Theorem 6, with [P_αβ]_β for each P_αβ",
+        grid=grid(all_vert="side by side", children=(3, 4), top=(8, 10), middle=4, low=2, trials=8),
+        quick=grid(all_vert="side by side", children=3, top=8, middle=4, low=2, trials=2),
+        series="top",
+        reading="corrected",
+        remark=(
+            "Enough and needed: with F_β = I, a ReLU node that is 1 for one event and 0 for all others is a "
+            "half-space with one row of [P_αβ]_β in it."
+        ),
+    )
+)
+
+
+def _exacts(taken: str, quick: bool = False) -> tuple[Setting, ...]:
+    if quick:
+        return grid(children=CHILDREN, taken=taken, leaves=(2, 3), values=2, trials=2)
+    return grid(children=CHILDREN, taken=taken, leaves=(2, 3, 4), values=(2, 3), trials=2)
+
+
+stated = register(
+    Claim(
+        id="ladder.thm6.all-vert",
+        title="Each P all-vert in an exact ladder",
+        statement="Where z_α knows all about its region, each P_αβ is all-vert, as Theorem 6 assumes.",
+        source=f"{PAPER}, the assumption of Theorem 6 in the case of Theorem 3",
+        grid=_exacts("each child"),
+        quick=_exacts("each child", quick=True),
+        predict=every_row,
+        measure=measure_vertices,
+        rule=Equal(),
+        quantity="share of the rows of P_ωβ that are vertices",
+        axis="leaves",
+        series="children",
+        twin="ladder.thm6.side-by-side",
+        reading="beyond the paper",
+        expected="failed",
+        remark=(
+            "There a child's event follows from its parent's, P_αβ has one-hot rows, and events that differ "
+            "elsewhere have the same row: no row is a vertex, 0 of 16 for halves of four bits. Read "
+            "with Definition 1 taking out one row; were its copies taken out too, the proof would need equal "
+            "rows to be told apart."
+        ),
+    )
+)
+
+register(
+    stated.other(
+        title="All P side by side all-vert in an exact ladder",
+        statement="Where z_α knows all about its region, [P_αβ]_β of all children side by side is all-vert.",
+        source=f"{PAPER}, the assumption of Theorem 6 as corrected",
+        grid=_exacts("side by side"),
+        quick=_exacts("side by side", quick=True),
+        reading="corrected",
+        quantity="share of the rows of [P_ωβ]_β that are vertices",
+    )
+)
+
+register(
+    Claim(
+        id="ladder.thm6.and",
+        title="AND weights make the top the identity",
+        statement=(
+            "In an exact ladder W_βα = P_αβᵀ with the bias −(|ch| − 1) in every region gives F_ω = I: a ReLU "
+            "net without any loss, written down."
+        ),
+        source=f"{PAPER}, Theorem 6; the weights are given here",
+        grid=grid(leaves=(2, 4, 6, 8), values=2, overlap=(0, 1), trials=10),
+        quick=grid(leaves=(2, 4), values=2, overlap=(0, 1), trials=4),
+        predict=not_less,
+        measure=measure_and,
+        rule=Equal(tolerance=ROUNDING),
+        quantity="1 + ‖F_ω − I‖²",
+        axis="leaves",
+        series="overlap",
+        reading="exact",
+        remark="With whole numbers throughout: the loss is 0 to the last bit.",
+    )
+)
+
+LINEAR = (*grid(leaves=(2, 4, 6, 8, 10), values=2, trials=5), *grid(leaves=(2, 4, 6), values=3, trials=5))
+LINEAR_QUICK = grid(leaves=(2, 4), values=(2, 3), trials=3)
+stated = register(
+    Claim(
+        id="ladder.thm6.linear",
+        title="Linear nets leave a loss, as printed",
+        statement="Without ReLU, min Loss_Linear = O(exp(sz(ω))): at most m_ω.",
+        source=f"{PAPER}, Theorem 6 (eq. 13)",
+        grid=LINEAR,
+        quick=LINEAR_QUICK,
+        predict=events,
+        measure=measure_linear,
+        rule=MeanBelow(),
+        quantity="least ‖F_ω − I‖² of a linear net",
+        axis="leaves",
+        series="values",
+        twin="ladder.thm6.linear-exact",
+        remark=(
+            "True and empty: F_ω = 0 has no more, and a loss of 0 would be O(exp) as well. Ω is meant, and "
+            "the proof gives it."
+        ),
+    )
+)
+
+register(
+    stated.other(
+        title="Linear nets leave a loss",
+        statement=(
+            "Without ReLU, min ‖F_ω − I‖² = m − rank, exactly: v^s − s(v − 1) − 1 for s positions of v "
+            "values each, which is Ω(exp(s))."
+        ),
+        source=f"{PAPER}, Theorem 6, with Ω for O and its constant",
+        predict=events_beyond_rank,
+        rule=Equal(tolerance=1e-9),  # least squares in float64 with condition numbers up to 1e4
+        reading="corrected",
+        remark=(
+            "Random weights below the top have the largest rank there is, with probability 1, so that the "
+            "best top weights over them are the best of all."
+        ),
+    )
+)
+
+register(
+    Claim(
+        id="ladder.thm7.1",
+        title="Vertices survive activations of full row rank",
+        statement="If F has full row rank, then vert(PF) = vert(P).",
+        source=f"{PAPER}, Theorem 7 (1)",
+        grid=grid(rows=10, columns=(2, 3, 5), inside=(1, 4), spare=2, trials=8),
+        quick=grid(rows=6, columns=(2, 3), inside=2, spare=1, trials=5),
+        predict=one,
+        measure=measure_kept,
+        rule=Equal(),
+        quantity="vert(PF)/vert(P)",
+        axis="columns",
+        series="inside",
+    )
+)
+
+stated = register(
+    Claim(
+        id="ladder.thm7.2",
+        title="All-vert survives any activations, as printed",
+        statement="For every F, PF is all-vert if and only if P is.",
+        source=f"{PAPER}, Theorem 7 (2)",
+        grid=grid(rows=5, columns=4, nodes=(1, 2), trials=80),
+        quick=grid(rows=4, columns=4, nodes=1, trials=40),
+        predict=one,
+        measure=measure_iff,
+        rule=Equal(),
+        quantity="share of P for which both are all-vert or neither is",
+        axis="nodes",
+        twin="ladder.thm7.2-corrected",
+        expected="failed",
+        remark=(
+            "F with fewer columns than rows can flatten the hull: with one node all rows come to lie on a "
+            "line, which has two vertices. Only one direction, from PF to P, needs no rank."
+        ),
+    )
+)
+
+register(
+    stated.other(
+        title="All-vert survives activations of full row rank",
+        statement="For F of full row rank, PF is all-vert if and only if P is.",
+        source=f"{PAPER}, Theorem 7 (2), under the condition of (1)",
+        grid=grid(rows=5, columns=4, nodes=(4, 5, 8), trials=60),
+        quick=grid(rows=4, columns=4, nodes=5, trials=20),
+        reading="corrected",
+    )
+)
+
+register(
+    stated.other(
+        id="ladder.thm7.2-affine",
+        title="All-vert survives with one node less",
+        statement="For F with [F, 1] of full row rank, PF is all-vert if and only if P is.",
+        source=f"{PAPER}, Theorem 7 (2); the condition is given here",
+        grid=grid(rows=(5, 6), columns=4, nodes=3, trials=60),
+        quick=grid(rows=4, columns=4, nodes=3, trials=20),
+        axis="rows",
+        reading="beyond the paper",
+        twin="",
+        remark="Rows of P sum to one: what F does to differences of them is all that matters.",
+    )
+)
+
+
+def _ranks(
+    activation: str, sizes: tuple[tuple[int, int], ...], draws: int, trials: int
+) -> tuple[Setting, ...]:
+    more = {"activation": activation, "draws": draws, "trials": trials}
+    return tuple({"events": m, "nodes": n, **more} for m, n in sizes)
+
+
+SIZES = ((2, 2), (2, 4), (2, 6), (3, 3), (4, 4), (4, 6))
+stated = register(
+    Claim(
+        id="ladder.full-rank",
+        title="Random weights give full rank, as printed",
+        statement="If W is drawn at random, then F = r(PFW) has full rank with probability 1.",
+        source=f"{PAPER}, Section 5.1, after Theorem 7",
+        grid=_ranks("relu", SIZES, 500, 40),
+        quick=_ranks("relu", ((2, 2), (3, 3)), 500, 20),
+        predict=surely,
+        measure=measure_rank,
+        rule=Equal(),
+        quantity="share of W with F of full row rank",
+        axis="nodes",
+        series="events",
+        twin="ladder.full-rank.relu",
+        expected="failed",
+        remark=(
+            "ReLU leaves zeros: with two events and two nodes F is singular for 9 of 16 patterns of signs, "
+            "56 % of all draws. P = I here, which is all-vert."
+        ),
+    )
+)
+
+register(
+    stated.other(
+        title="Random weights and ReLU: the chance of full rank",
+        statement=(
+            "If W is symmetric around 0 and P = I, then F = r(W) has full row rank with the probability that "
+            "a random 0-1 matrix has a one in each row, no two in one column: 7/16, 247/512, 37823/65536 for "
+            "2, 3 and 4 events and nodes."
+        ),
+        source=f"{PAPER}, Section 5.1; the probability is derived here",
+        predict=matching,
+        reading="corrected",
+        remark="It goes to 1 with the number of nodes: an event is lost where all its nodes are silent.",
+    )
+)
+
+register(
+    stated.other(
+        id="ladder.full-rank.linear",
+        title="Random weights give full rank without ReLU",
+        statement="If W is drawn at random and P has full row rank, then F = PW has, with probability 1.",
+        source=f"{PAPER}, Section 5.1, said of linear layers",
+        grid=_ranks("linear", SIZES, 500, 10),
+        quick=_ranks("linear", ((2, 2), (3, 3)), 500, 4),
+        reading="beyond the paper",
+        twin="",
+    )
+)

@@ -1,0 +1,142 @@
+"""What the birthday paradox says of a distribution, in closed form. Not for finding collisions.
+
+M samples are drawn from probabilities p_i; q = Σ p_i² is the chance that two of them are equal, and 1/q the
+effective support N_eff (Rényi's of order 2).
+"""
+
+from __future__ import annotations
+
+from math import inf, log, log1p, sqrt
+
+import numpy as np
+
+from .._core.errors import BadInput
+
+
+def log_no_collision(samples: int, support: float) -> float:
+    """ln Π_{k<M} (1 − k/N)₊: no collision among M draws from N equal chances; N need not be whole.
+
+    For every discrete distribution it is a lower bound at N = N_eff (Chebyshev's association inequality).
+    """
+    if support <= samples - 1:
+        return -inf if samples > 1 else 0.0
+    return float(np.log1p(-np.arange(1, samples) / support).sum())
+
+
+def effective_support_bound(collision: float, samples: int) -> float:
+    """N* with Π_{k<M} (1 − k/N*) = 1 − γ: if collisions have chance γ or more, N_eff ≤ N*."""
+    _check(collision, samples)
+    if collision == 0:
+        return inf
+    if collision == 1:
+        return float(samples - 1)
+    return _solve(samples, log1p(-collision))
+
+
+def support_at_least(samples: int, batches: int, confidence: float = 0.95) -> float:
+    """No collision in any of B batches of M: the support is at least this, with so much confidence.
+
+    It bounds the support, not N_eff: among laws on N points the uniform one collides least.
+    """
+    _check(0.0, samples)
+    check_confidence(confidence)
+    if batches < 1:
+        raise BadInput("at least one batch", got=batches, do="draw one")
+    return _solve(samples, log(1 - confidence) / batches)
+
+
+def printed_bound(collision: float, samples: int, mass: float = 1.0) -> float:
+    """The notes' closed form, 2Mρ² / (−3 + √(9 + (24/M) ln 1/(1−γ)) − 2M(1−ρ)²).
+
+    At ρ = 1 it is at least N* while ln 1/(1−γ) is below about 1.2√M, and a little less beyond. For ρ < 1 it
+    holds only for mass that is uniform on S, and may turn negative.
+    """
+    _check(collision, samples)
+    if collision == 0:
+        return inf
+    if collision == 1:
+        return 0.0
+    lost = -log1p(-collision)
+    # −3 + √(9 + a) loses its digits for small a: a / (3 + √(9 + a)) is the same.
+    small = 24 * lost / samples
+    below = small / (3 + sqrt(9 + small)) - 2 * samples * (1 - mass) ** 2
+    return 2 * samples * mass**2 / below if below else inf
+
+
+def popular_estimate(collision: float, samples: int) -> float:
+    """M(M−1) / (2 ln 1/(1−γ)): close to N*, and below it. No upper bound."""
+    _check(collision, samples)
+    if collision in (0, 1):
+        return inf if collision == 0 else 0.0
+    return samples * (samples - 1) / (-2 * log1p(-collision))
+
+
+def forward_bound_printed(samples: int, support: float, mass: float = 1.0, power: int = 1) -> float:
+    """1 − exp(−(M² − M)ρ/2N), as printed; with `power` 2 for ρ², which is close but still too large."""
+    return float(-np.expm1(-(samples**2 - samples) * mass**power / (2 * support)))
+
+
+def forward_bound(samples: int, support: int, mass: float = 1.0) -> float:
+    """The chance of a collision among M draws if mass ρ is on N points: at least E[1 − Π_{i<j} (1 − i/N)₊].
+
+    j is how many draws fall on the N points, binomial(M, ρ).
+    """
+    from scipy import stats
+
+    hits = np.arange(samples + 1)
+    apart = np.concatenate([[1.0], np.cumprod(np.maximum(1 - np.arange(samples) / support, 0))])
+    return float(1 - stats.binom.pmf(hits, samples, mass) @ apart)
+
+
+def clopper_pearson(collisions: int, batches: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact two-sided interval of the collision probability."""
+    from scipy import stats
+
+    _check_counts(collisions, batches, confidence)
+    found = stats.binomtest(collisions, batches).proportion_ci(confidence, method="exact")
+    return float(found.low), float(found.high)
+
+
+def lower_limit(collisions: int, batches: int, confidence: float = 0.95) -> float:
+    """The exact one-sided lower limit of the collision probability."""
+    from scipy import stats
+
+    _check_counts(collisions, batches, confidence)
+    if collisions == 0:
+        return 0.0
+    return float(stats.beta.ppf(1 - confidence, collisions, batches - collisions + 1))
+
+
+def _solve(samples: int, level: float) -> float:
+    """N with ln Π (1 − k/N) = level < 0, by bisection on ln(N − (M − 1)): the product rises with N."""
+    pairs = samples * (samples - 1) / 2
+    low, high = -80.0, log(pairs / -level) + 1  # ln(1 − u) ≥ −u/(1 − u): at that N the product is above
+    while log_no_collision(samples, samples - 1 + np.exp(high)) < level:
+        high += 1
+    while high - low > 1e-15 * max(1.0, abs(high)):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if log_no_collision(samples, samples - 1 + np.exp(middle)) < level:
+            low = middle
+        else:
+            high = middle
+    return float(samples - 1 + np.exp(high))  # the upper end, so that a bound stays one
+
+
+def _check(collision: float, samples: int) -> None:
+    if samples < 2:
+        raise BadInput("batches of at least two samples", got=samples, do="draw larger ones")
+    if not 0 <= collision <= 1:
+        raise BadInput("a collision probability in [0, 1]", got=collision, do="check it")
+
+
+def check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise BadInput("a confidence in (0, 1)", got=confidence, do="use 0.95, for example")
+
+
+def _check_counts(collisions: int, batches: int, confidence: float) -> None:
+    check_confidence(confidence)
+    if batches < 1 or not 0 <= collisions <= batches:
+        raise BadInput("0 ≤ collisions ≤ batches, at least one", got=f"{collisions} of {batches}", do="count")

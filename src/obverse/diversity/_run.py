@@ -1,0 +1,53 @@
+"""What all tests of one generator share: features, random numbers, the bar, and what was left out and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from .._core.errors import ObverseError
+from ._distances import OnBlock
+from ._features import Features
+from .results import Skipped
+
+OnProgress = Callable[[str, int, int], None]  # (what, done, total)
+Found = TypeVar("Found")
+
+
+class Run:
+    """One test after the other, of which none may end the others."""
+
+    def __init__(
+        self,
+        features: Features | None,
+        generator: torch.Generator,
+        confidence: float,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self.features, self.generator = features, generator
+        self.confidence, self.on_progress = confidence, on_progress
+        self.skipped: list[Skipped] = []
+
+    def bar(self, what: str) -> OnBlock | None:
+        tell = self.on_progress
+        return None if tell is None else lambda done, total: tell(what, done, total)
+
+    def points(self, x: Tensor, what: str) -> Tensor:
+        """What pictures are compared by; pixels need no copy."""
+        return x.flatten(1) if self.features is None else self.features(x, self.bar(what))
+
+    def skip(self, what: str, reason: str) -> None:
+        self.skipped.append(Skipped(what, reason))
+
+    def attempt(self, what: str, test: Callable[[], Found]) -> Found | None:
+        """The result, or None with the reason among what was left out."""
+        if self.on_progress is not None:
+            self.on_progress(what, 0, 1)
+        try:
+            return test()
+        except ObverseError as error:
+            self.skip(what, str(error))
+            return None

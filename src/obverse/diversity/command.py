@@ -1,0 +1,248 @@
+"""`obverse diversity`: has this generator learned the distribution, or a few pictures of it?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .._core.errors import BadInput
+from .._core.files import explained
+from ..present import complete, options
+from ..present.options import Json, Seed, check_seed
+from ..present.output import tell, tell_quick
+from ..present.progress import layer_progress
+
+if TYPE_CHECKING:
+    import torch
+
+    from ._features import Features
+    from ._run import OnProgress
+    from .subject_ import Given, Subject
+
+FEATURES = ("pixels", "encoder")
+FULL: dict[str, int] = {"batches": 50, "samples": 5000, "budget": 100_000, "paths": 512, "steps": 1500}
+QUICK: dict[str, int] = {"batches": 20, "samples": 1000, "budget": 20_000, "paths": 128, "steps": 300}
+
+
+def diversity(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Samples: a folder of pictures, a .npy or .npz file; or the run directory of a generator.",
+            autocompletion=complete.samples,
+        ),
+    ],
+    train: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA",
+            help="What the generator was trained on, to look for copies: a folder, a .npy or .npz file, "
+            "mnist:train, … \\[of a run its own, else none].",
+            autocompletion=complete.split,
+        ),
+    ] = None,
+    real: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA",
+            help="Real pictures that it was not trained on, to compare with: as --train, or mnist:test, … "
+            "\\[of a run its own, else none].",
+            autocompletion=complete.split,
+        ),
+    ] = None,
+    data_root: Annotated[str | None, options.data_root()] = None,
+    features: Annotated[
+        str,
+        options.choice(
+            "Compare pictures by their `pixels`, or by an `encoder` that is trained on --train or "
+            "--real first; by any other net from Python: obverse.diversity.of_module \\[pixels].",
+            *FEATURES,
+        ),
+    ] = "pixels",
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            rich_help_panel="Birthday test",
+            help="Samples of a batch \\[doubled until collisions appear].",
+        ),
+    ] = None,
+    batches: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            rich_help_panel="Birthday test",
+            help="Fresh batches that count \\[50, fewer of few samples].",
+        ),
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            rich_help_panel="Birthday test",
+            help="Most samples to draw for it from a generator \\[100000].",
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="D",
+            rich_help_panel="Birthday test",
+            help="Distance up to which two pictures are the same \\[calibrated on --real; without it 0].",
+        ),
+    ] = None,
+    confidence: Annotated[
+        float,
+        typer.Option(
+            metavar="P", show_default=False, rich_help_panel="Birthday test", help="Of all bounds \\[0.95]."
+        ),
+    ] = 0.95,
+    samples: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Samples for all other tests \\[5000, or as many as there are]."),
+    ] = None,
+    quick: Annotated[
+        bool,
+        options.quick(f"{QUICK['batches']} batches, {QUICK['samples']} samples, {QUICK['budget']} to draw"),
+    ] = False,
+    seed: Seed = 0,
+    out: Annotated[Path | None, options.out("diversity.json, diversity.html and pictures")] = None,
+    as_json: Json = False,
+) -> None:
+    """Has a generator learned the distribution, or a few thousand pictures?
+
+    The birthday test bounds how many pictures it makes, from how soon it repeats itself; then copies of
+    training images, quality, dimension, and what lies between its seeds, as far as the data given allow.
+
+    Example: obverse diversity runs/vae --out tests/vae
+
+    Example: obverse diversity samples/ --train training/ --real heldout/ --out tests/first
+    """
+    import torch
+
+    from ._measure import assess
+    from .results import NAME, diversity_text, write_diversity
+    from .subject_ import open_subject
+    from .table_ import print_diversity
+
+    usual = QUICK if quick else FULL
+    asked = {"batches": batches, "budget": budget, "samples": samples}
+    _check(features, {**asked, "batch_size": batch_size}, threshold, confidence, seed)
+    subject = open_subject(source, train, real, data_root)
+    if features == "encoder" and subject.train is None and subject.real is None:
+        raise BadInput(
+            "--train or --real with --features encoder, which is trained on it",
+            got="neither",
+            do="give one, or use --features pixels",
+        )
+    if out is not None:
+        with explained(out):
+            out.mkdir(parents=True, exist_ok=True)
+    generator = torch.Generator().manual_seed(seed)
+    with layer_progress(subject.source.name) as on_layer:
+        on_progress: OnProgress | None = (
+            None if on_layer is None else lambda what, done, total: on_layer(done, total, what)
+        )
+        options: dict[str, Any] = {
+            name: usual[name] if value is None else value for name, value in asked.items()
+        }
+        if batches is None:
+            options["batches"] = None if subject.source.left is not None else usual["batches"]
+        found, pictures = assess(
+            subject.source,
+            train=None if subject.train is None else subject.train.x,
+            real=None if subject.real is None else subject.real.x,
+            features=_features(features, subject, usual["steps"], generator, on_progress),
+            decode=subject.decode,
+            latent=subject.latent,
+            labelled=_labelled(subject),
+            batch_size=batch_size,
+            threshold=threshold,
+            confidence=confidence,
+            paths=usual["paths"],
+            generator=generator,
+            settings={
+                "source": Path(source).expanduser().absolute().name,
+                "train": None if subject.train is None else subject.train.name,
+                "real": None if subject.real is None else subject.real.name,
+                "features": features,
+                "batch_size": batch_size,
+                "batches": batches,
+                "budget": budget,
+                "threshold": threshold,
+                "confidence": confidence,
+                "samples": samples,
+                "quick": quick,
+                "seed": seed,
+            },
+            notes=subject.missing + _broken(subject),
+            on_progress=on_progress,
+            **options,
+        )
+    if quick:
+        tell_quick(f"{QUICK['batches']} batches and {QUICK['samples']:,} samples at most", as_json)
+    if as_json:
+        typer.echo(diversity_text(found), nl=False)
+    else:
+        print_diversity(found)
+    if out is not None:
+        from ..present import build
+        from ._pictures import write_pictures
+
+        write_diversity(found, out / NAME)
+        write_pictures(out, pictures)
+        tell(f"page: {build(out / NAME)}", as_json)
+
+
+def _check(
+    features: str, counts: dict[str, int | None], threshold: float | None, confidence: float, seed: int
+) -> None:
+    if features not in FEATURES:
+        raise BadInput(f"--features out of {', '.join(FEATURES)}", got=repr(features), do="pass one of these")
+    least = {"batch_size": 2, "batches": 1, "budget": 4, "samples": 10}
+    for name, value in counts.items():
+        if value is not None and value < least[name]:
+            raise BadInput(f"--{name.replace('_', '-')} ≥ {least[name]}", got=value, do="correct it")
+    if threshold is not None and not 0 <= threshold < float("inf"):
+        raise BadInput("--threshold ≥ 0", got=threshold, do="0 counts exact duplicates")
+    if not 0 < confidence < 1:
+        raise BadInput("--confidence in (0, 1)", got=confidence, do="0.95 is the default")
+    check_seed(seed)
+
+
+def _features(
+    name: str, subject: Subject, steps: int, generator: torch.Generator, on_progress: OnProgress | None
+) -> Features | None:
+    """Trained on the training set where there is one: real data is what samples are judged against."""
+    from ._features import train_encoder
+
+    given = subject.train or subject.real
+    if name == "pixels" or given is None:
+        return None
+    return train_encoder(
+        given.x,
+        steps=steps,
+        generator=generator,
+        on_step=None
+        if on_progress is None
+        else lambda done, total: on_progress("training the encoder", done, total),
+    )
+
+
+def _labelled(subject: Subject) -> tuple[torch.Tensor, torch.Tensor, tuple[str, ...]] | None:
+    """Pictures with labels, for directions."""
+    for given in (subject.train, subject.real):
+        if given is not None and given.y is not None and len(given.classes) > 1:
+            return given.x, given.y, given.classes
+    return None
+
+
+def _broken(subject: Subject) -> tuple[str, ...]:
+    """What of the data could not be read; that of the samples stands in the record."""
+    given: list[Given] = [one for one in (subject.train, subject.real) if one is not None and one.broken]
+    return tuple(
+        f"{len(one.broken):,} unreadable pictures of {one.name}: {', '.join(one.broken[:5])}" for one in given
+    )

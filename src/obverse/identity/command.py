@@ -1,0 +1,119 @@
+"""`obverse memorize`: a residual net that labels every training point right, built without training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .._core.errors import BadInput
+from .._core.files import explained
+from ..present import options
+from ..present.options import DataArgument, Json, Seed, check_seed
+from ..present.output import tell, tell_quick
+from ..present.progress import layer_progress
+
+QUICK_POINTS = 200
+
+
+def memorize(
+    data: DataArgument,
+    data_root: Annotated[str | None, options.data_root()] = None,
+    points: Annotated[
+        int | None, typer.Option(metavar="N", help="Training points, drawn with the seed \\[all].")
+    ] = None,
+    labels: Annotated[
+        str,
+        options.choice(
+            "The data's `own`, or `random` ones, one for each distinct point \\[own].", "own", "random"
+        ),
+    ] = "own",
+    width: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", help="Units of a block, which moves K points \\[about ln n, as the budget allows]."
+        ),
+    ] = None,
+    float32: Annotated[
+        bool,
+        typer.Option(
+            "--float32/--no-float32",
+            show_default=False,
+            help="Also build the float32 copy and check it on every point \\[yes].",
+        ),
+    ] = True,
+    dtype: Annotated[
+        str,
+        options.choice(
+            "The net that is written: `float64`, or `float32`, refused where a label changes \\[float64].",
+            "float64",
+            "float32",
+            metavar="TYPE",
+        ),
+    ] = "float64",
+    quick: Annotated[bool, options.quick(f"{QUICK_POINTS} training points")] = False,
+    seed: Seed = 0,
+    out: Annotated[Path | None, options.out("memory.safetensors, memorize.json and memorize.html")] = None,
+    as_json: Json = False,
+) -> None:
+    """Build a residual net that labels every training point right, without training, and measure it.
+
+    Its margin, its Lipschitz constants, and what it makes of test inputs.
+
+    Example: obverse memorize cifar10 --labels random --out memories/cifar10
+    """
+    from ..data import load
+    from ._recall import LABELS, NAME, NET, TYPES, recall, recall_text, write_recall
+    from ._saved import save_memory
+    from .table_ import print_recall
+
+    if labels not in LABELS:
+        raise BadInput(f"--labels out of {', '.join(LABELS)}", got=repr(labels), do="pass one of these")
+    if dtype not in TYPES:
+        raise BadInput(f"--dtype out of {', '.join(TYPES)}", got=repr(dtype), do="pass one of these")
+    if dtype == "float32" and not float32:
+        raise BadInput("--float32 with --dtype float32", got="--no-float32", do="leave it out")
+    check_seed(seed)
+    found = load(data, data_root, exact=True)
+    if quick and points is None:
+        points = min(QUICK_POINTS, len(found.train_y))
+    if points is not None and not 1 <= points <= len(found.train_y):
+        raise BadInput(
+            f"--points from 1 to {len(found.train_y):,}, as {found.name} has them",
+            got=points,
+            do="leave it out for all of them",
+        )
+    if out is not None:
+        with explained(out):
+            out.mkdir(parents=True, exist_ok=True)
+    with layer_progress(found.name) as on_layer:
+        net, result = recall(
+            found.train_x,
+            found.train_y,
+            found.test_x,
+            found.test_y,
+            classes=max(2, len(found.classes)),
+            data=found.name,
+            labels=labels,
+            points=points,
+            width=width,
+            float32=float32,
+            dtype=dtype,
+            seed=seed,
+            numbers=found.train_rows,
+            on_progress=None if on_layer is None else lambda what, done, total: on_layer(done, total, what),
+        )
+    if quick:
+        tell_quick(f"{points:,} training points", as_json)
+    if as_json:
+        typer.echo(recall_text(result), nl=False)
+    else:
+        print_recall(result)
+    if out is not None:
+        from ..present import build
+
+        save_memory(net, out / NET)
+        write_recall(result, out / NAME)
+        tell(f"net: {out / NET}", as_json)
+        tell(f"page: {build(out / NAME)}", as_json)

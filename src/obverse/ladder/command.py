@@ -1,0 +1,471 @@
+"""`obverse ladder`: does backpropagation on events give what it gives on inputs? A teacher, or a real net."""
+
+from __future__ import annotations
+
+import copy
+from math import isqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .._core.choices import SUMMARIES
+from .._core.errors import BadInput
+from .._core.files import explained
+from ..present import options
+from ..present.options import Json, Seed, check_seed
+from ..present.output import tell, tell_quick
+from ..present.progress import layer_progress, training_progress
+
+if TYPE_CHECKING:
+    from ..nets._local import LocalNet
+    from ._regions import RegionGraph
+    from .results import Ladder
+
+GRAPHS = {"tree": "a tree of", "windows": "windows over", "grid": "a grid of"}
+NORMS = ("before", "after")
+ACTIVATIONS, LOSSES = ("relu", "linear"), ("square", "softmax")
+TEACHER: dict[str, Any] = {
+    "graph": "tree",
+    "leaves": 8,
+    "size": 2,
+    "stride": None,
+    "summary": "full",
+    "values": 2,
+    "sample": None,
+    "activation": "relu",
+    "loss": "square",
+    "steps": 0,
+}
+REAL: dict[str, Any] = {
+    "data_root": None,
+    "windows": None,
+    "shared": False,
+    "events": 8,
+    "sweep": "2,4,8,16,32",
+    "images": 2000,
+    "epochs": 10,
+    "weights": None,
+}
+QUICK: dict[str, Any] = {"sweep": "2,8", "images": 500, "epochs": 2}
+RATES = {"teacher": 0.1, "net": 0.05}
+MOST_EVENTS = 64  # of the top region that have a node each
+CLASSES = 2  # to which they are dealt where there are more
+FEWEST = 20  # images
+
+
+def ladder(
+    graph: Annotated[
+        str | None,
+        options.choice("Regions: tree, windows or grid \\[tree].", *GRAPHS, panel="Teacher"),
+    ] = None,
+    leaves: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", rich_help_panel="Teacher", help="Input positions, a square for a grid \\[8]."
+        ),
+    ] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(metavar="N", rich_help_panel="Teacher", help="Children of a region, a side \\[2]."),
+    ] = None,
+    stride: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            rich_help_panel="Teacher",
+            help="From one region to the next; smaller than the size they overlap \\[windows 1, else the "
+            "size].",
+        ),
+    ] = None,
+    summary: Annotated[
+        str | None,
+        options.choice(
+            f"What a region tells of its children: {', '.join(SUMMARIES)} \\[full].",
+            *SUMMARIES,
+            panel="Teacher",
+        ),
+    ] = None,
+    values: Annotated[
+        int | None,
+        typer.Option(metavar="N", rich_help_panel="Teacher", help="Values of an input position \\[2]."),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(metavar="N", rich_help_panel="Teacher", help="Draw so many inputs \\[every input]."),
+    ] = None,
+    activation: Annotated[
+        str | None,
+        options.choice("Of the student: relu or linear \\[relu].", *ACTIVATIONS, panel="Teacher"),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        options.choice("Of the student: square or softmax \\[square].", *LOSSES, panel="Teacher"),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            rich_help_panel="Teacher",
+            help="Also train on inputs and on events, side by side \\[no].",
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        options.data("none, a teacher", panel="Real net", lead="Measure a real net instead: "),
+    ] = None,
+    data_root: Annotated[str | None, options.data_root(panel="Real net")] = None,
+    windows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE/STRIDE,…",
+            rich_help_panel="Real net",
+            help="Windows of each level, from the pixels up, e.g. 4/4,3/2 \\[as the images allow].",
+        ),
+    ] = None,
+    shared: Annotated[
+        bool | None,
+        typer.Option(
+            "--shared",
+            rich_help_panel="Real net",
+            help="The same weights in all windows of a level: a convolutional net.",
+        ),
+    ] = None,
+    events: Annotated[
+        int | None,
+        typer.Option(metavar="K", rich_help_panel="Real net", help="Events a region, by k-means \\[8]."),
+    ] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K,K,…",
+            rich_help_panel="Real net",
+            help="Further numbers of events to measure with, or none \\[2,4,8,16,32].",
+        ),
+    ] = None,
+    images: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            rich_help_panel="Real net",
+            help="Training images to cluster and measure, and at most as many test images \\[2000].",
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            rich_help_panel="Real net",
+            help="Passes over the training set; 0: no training \\[10].",
+        ),
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.safetensors",
+            rich_help_panel="Real net",
+            help="Weights that were trained before, for the same windows and nodes, in place of training.",
+        ),
+    ] = None,
+    nodes: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,…", help="Nodes of a region; of a real net for each level \\[3; 8,16,…]."),
+    ] = None,
+    norm: Annotated[
+        str | None,
+        options.choice("Batch norm `before` or `after` the ReLU \\[none].", *NORMS, metavar="WHERE"),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", help="Learning rate of a training \\[0.1; real net 0.05]."),
+    ] = None,
+    quick: Annotated[
+        bool,
+        options.quick(
+            f"with --data {QUICK['images']} images, {QUICK['epochs']} epochs, --sweep {QUICK['sweep']}; "
+            "a teacher takes seconds anyway"
+        ),
+    ] = False,
+    seed: Seed = 0,
+    out: Annotated[Path | None, options.out("ladder.json, ladder.html and a trained net")] = None,
+    as_json: Json = False,
+) -> None:
+    """Does backpropagation on events give what it gives on inputs, region by region?
+
+    Exactly, for a discrete teacher of which every input is known; or for a real net, whose events are
+    clusters of what its regions see.
+
+    Example: obverse ladder --data mnist --events 8 --out ladders/mnist
+
+    Example: obverse ladder --graph tree --leaves 8 --summary majority --out ladders/majority
+    """
+    from ..claims._work import one_thread
+    from .results import NAME, NET, ladder_text, write_ladder
+    from .table_ import print_ladder
+
+    given: dict[str, Any] = {
+        "graph": graph,
+        "leaves": leaves,
+        "size": size,
+        "stride": stride,
+        "summary": summary,
+        "values": values,
+        "sample": sample,
+        "activation": activation,
+        "loss": loss,
+        "steps": steps,
+        "data_root": data_root,
+        "windows": windows,
+        "shared": shared,
+        "events": events,
+        "sweep": sweep,
+        "images": images,
+        "epochs": epochs,
+        "weights": weights,
+    }
+    asked = {name: value for name, value in given.items() if value is not None}
+    kind, foreign = ("teacher", REAL) if data is None else ("net", TEACHER)
+    for name in asked:
+        if name in foreign:
+            flag = f"--{name.replace('_', '-')}"
+            if kind == "teacher":
+                raise BadInput(
+                    f"{flag} with --data only, as it is for a real net",
+                    got=f"{flag} without --data",
+                    do="add --data NAME or leave it out",
+                )
+            raise BadInput(
+                f"{flag} without --data, as it is for a teacher", got="both", do="leave out one of the two"
+            )
+    if weights is not None and epochs is not None:
+        raise BadInput("--weights or --epochs", got="both", do="weights are not trained further")
+    if norm is not None and norm not in NORMS:
+        raise BadInput(f"--norm out of {', '.join(NORMS)}", got=repr(norm), do="leave it out for none")
+    rate = RATES[kind] if rate is None else rate
+    if not 0 < rate < float("inf"):
+        raise BadInput("--rate > 0", got=rate, do=f"{RATES[kind]} is the default")
+    check_seed(seed)
+    common: dict[str, Any] = {"nodes": nodes, "norm": norm, "rate": rate, "seed": seed}
+    net: LocalNet | None = None
+    with one_thread():  # regions are many and small: more threads would wait for each other
+        if data is None:
+            result = _teacher({**TEACHER, **asked, **common}, out)
+        else:
+            small = QUICK if quick else {}
+            net, result = _net({**REAL, **small, **asked, **common, "data": data}, out)
+    if quick and net is not None:
+        found = result.settings
+        trained = f", {found['epochs']} epochs" if "epochs" in found else ""
+        tell_quick(f"{found['images']} images{trained}", as_json)
+    if as_json:
+        typer.echo(ladder_text(result), nl=False)
+    else:
+        print_ladder(result)
+    if out is not None:
+        from .._core.tensors import save_tensors
+        from ..present import build
+
+        if net is not None:
+            save_tensors(out / NET, net.state_dict())
+            tell(f"net: {out / NET}", as_json)
+        write_ladder(result, out / NAME)
+        tell(f"page: {build(out / NAME)}", as_json)
+
+
+def _make(out: Path | None) -> None:
+    if out is not None:
+        with explained(out):
+            out.mkdir(parents=True, exist_ok=True)
+
+
+def _teacher(asked: dict[str, Any], out: Path | None) -> Ladder:
+    import torch
+
+    from ._measure import measure_teacher
+    from ._student import random_student
+    from ._summaries import KINDS
+    from ._teacher import MOST_INPUTS, enumerate_teacher, sample_teacher
+
+    counts = _numbers("--nodes", asked["nodes"] or "3")
+    if len(counts) != 1:
+        raise BadInput("one number for --nodes without --data", got=asked["nodes"], do="e.g. 3")
+    for name, least in (("steps", 0), ("values", 1)):
+        if asked[name] < least:
+            raise BadInput(f"--{name} ≥ {least}", got=asked[name], do="correct it")
+    if asked["summary"] not in KINDS:
+        raise BadInput(
+            f"--summary out of {', '.join(KINDS)}", got=repr(asked["summary"]), do="pass one of these"
+        )
+    if asked["summary"] != "full" and asked["values"] > 2:
+        raise BadInput(
+            f"two values for --summary {asked['summary']}",
+            got=f"--values {asked['values']}",
+            do="leave out --values or use --summary full",
+        )
+    for name, known in (("activation", ACTIVATIONS), ("loss", LOSSES)):
+        if asked[name] not in known:
+            raise BadInput(
+                f"--{name} out of {', '.join(known)}", got=repr(asked[name]), do="pass one of these"
+            )
+    graph = _graph(asked)
+    generator = torch.Generator().manual_seed(asked["seed"])
+    if asked["sample"] is None:
+        if asked["values"] ** asked["leaves"] > MOST_INPUTS:
+            raise BadInput(
+                f"at most {MOST_INPUTS:,} inputs without --sample",
+                got=f"{asked['values']} values at {asked['leaves']} positions",
+                do="draw some, e.g. --sample 100000",
+            )
+        teacher = enumerate_teacher(graph, asked["summary"], values=asked["values"])
+    else:
+        teacher = sample_teacher(
+            graph, asked["summary"], values=asked["values"], count=asked["sample"], generator=generator
+        )
+    top, targets = teacher.sizes[graph.top], None
+    if top > MOST_EVENTS:
+        dealt = torch.randint(CLASSES, (top,), generator=generator)
+        targets = torch.eye(CLASSES, dtype=torch.float64)[dealt]
+    student = random_student(
+        teacher.model,
+        counts[0],
+        generator=generator,
+        norm=asked["norm"],
+        targets=targets,
+        activation=asked["activation"],
+        loss=asked["loss"],
+    )
+    _make(out)
+    subject = f"{GRAPHS[asked['graph']]} {asked['leaves']} with summary {asked['summary']}"
+    settings = {**asked, "nodes": counts[0]}
+    if not asked["steps"]:
+        del settings["rate"]
+    with layer_progress(subject) as on_layer:
+        return measure_teacher(
+            teacher,
+            student,
+            subject=subject,
+            settings=settings,
+            steps=asked["steps"],
+            rate=asked["rate"],
+            width=isqrt(asked["leaves"]) if asked["graph"] == "grid" else None,
+            on_progress=on_layer,
+        )
+
+
+def _graph(asked: dict[str, Any]) -> RegionGraph:
+    from ._regions import grid, tree, windows
+
+    kind, leaves, size, stride = (asked[name] for name in ("graph", "leaves", "size", "stride"))
+    if kind not in GRAPHS:
+        raise BadInput(f"--graph out of {', '.join(GRAPHS)}", got=repr(kind), do="pass one of these")
+    if leaves < 2:
+        raise BadInput("--leaves ≥ 2", got=leaves, do="correct it")
+    if kind == "tree":
+        if stride not in (None, size):
+            raise BadInput("no --stride with a tree", got=stride, do="use --graph windows")
+        return tree(leaves, size)
+    if kind == "windows":
+        return windows(leaves, size, 1 if stride is None else stride)
+    side = isqrt(leaves)
+    if side * side != leaves:
+        raise BadInput("--leaves that are a square with a grid", got=leaves, do="e.g. 9 or 16")
+    return grid(side, side, size, size if stride is None else stride)
+
+
+def _net(asked: dict[str, Any], out: Path | None) -> tuple[LocalNet, Ladder]:
+    import torch
+
+    from .._core.tensors import load_tensors
+    from ..data import load
+    from ..training._classify import load_weights
+    from ..training._fit import fit
+    from ._local_net import NODES, LocalTask, fitting_windows, initial_local, settle
+    from ._measure import measure_net
+
+    sweep = _numbers("--sweep", asked["sweep"]) if asked["sweep"] != "none" else ()
+    for name, least in (("events", 1), ("images", FEWEST), ("epochs", 0)):
+        if asked[name] < least:
+            raise BadInput(f"--{name} ≥ {least}", got=asked[name], do="correct it")
+    found = load(asked["data"], asked["data_root"])
+    if len(found.input_shape) != 3:
+        raise BadInput("images for --data", got=f"inputs of shape {found.input_shape}", do="use another set")
+    count = min(asked["images"], len(found.train_y))
+    if max([asked["events"], *sweep]) > count:
+        raise BadInput(
+            f"at most {count:,} events, as there are images",
+            got=max([asked["events"], *sweep]),
+            do="ask for fewer",
+        )
+    if asked["windows"] is None:
+        windows = fitting_windows(*found.input_shape[1:])
+    else:
+        windows = _windows(asked["windows"])
+    nodes = tuple(NODES * 2**level for level in range(len(windows)))
+    if asked["nodes"] is not None:
+        nodes = _numbers("--nodes", asked["nodes"])
+        if len(nodes) != len(windows):
+            raise BadInput(
+                f"--nodes with a number for each level of windows: {len(windows)}",
+                got=asked["nodes"],
+                do="e.g. " + ",".join(str(NODES * 2**level) for level in range(len(windows))),
+            )
+    start = initial_local(
+        found, windows, nodes, shared=asked["shared"], norm=asked["norm"], seed=asked["seed"]
+    )
+    net = copy.deepcopy(start)
+    if asked["weights"] is not None:
+        load_weights(net, load_tensors(asked["weights"]), str(asked["weights"]))
+    _make(out)
+    if asked["weights"] is None and asked["epochs"]:
+        task = LocalTask(net, found, rate=asked["rate"], seed=asked["seed"])
+        with training_progress() as follow:
+            fit(task, asked["epochs"], seed=asked["seed"], **follow(found.name))
+    trained = asked["weights"] is not None or asked["epochs"] > 0
+    if not trained:
+        net = start
+    order = torch.Generator().manual_seed(asked["seed"])
+    own, others = (
+        torch.randperm(len(labels), generator=order)[: asked["images"]]
+        for labels in (found.train_y, found.test_y)
+    )
+    settle(start, found.train_x[own])
+    settings = {
+        "windows": ",".join(f"{size}/{stride}" for size, stride in windows),
+        "nodes": ",".join(map(str, nodes)),
+        "weights": asked["weights"] and asked["weights"].name,
+        **{name: asked[name] for name in ("shared", "norm", "events", "sweep", "images", "seed")},
+        **({"epochs": asked["epochs"], "rate": asked["rate"]} if asked["weights"] is None else {}),
+    }
+    with layer_progress(found.name) as on_layer:
+        return net, measure_net(
+            net.eval(),
+            (found.train_x[own], found.train_y[own]),
+            (found.test_x[others], found.test_y[others]),
+            events=asked["events"],
+            sweep=sweep,
+            start=start.eval() if trained else None,
+            seed=asked["seed"],
+            subject=found.name,
+            settings=settings,
+            on_progress=on_layer,
+        )
+
+
+def _numbers(flag: str, text: str) -> tuple[int, ...]:
+    try:
+        found = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if not found or min(found) < 1:
+        raise BadInput(f"{flag} as whole numbers ≥ 1, e.g. 8,16", got=repr(text), do="correct it")
+    return found
+
+
+def _windows(text: str) -> tuple[tuple[int, int], ...]:
+    found = []
+    for part in text.split(","):
+        size, slash, stride = part.partition("/")
+        if not (size.strip().isdecimal() and (stride.strip().isdecimal() or not slash)):
+            raise BadInput("--windows as SIZE/STRIDE, e.g. 4/4,3/2", got=repr(text), do="correct it")
+        found.append((int(size), int(stride) if slash else int(size)))
+    return tuple(found)

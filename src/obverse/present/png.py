@@ -1,0 +1,57 @@
+"""PNG files and bytes of a page: written whole, read back as strangers' files. Not for what is in them."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._core.errors import BadInput
+from .._core.files import replace_atomically
+from ..training._images import Pixels
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+def save_png(path: Path, image: Image) -> None:
+    """In one step."""
+    replace_atomically(path, lambda temporary: image.save(temporary, format="PNG", optimize=True))
+
+
+def png_bytes(pixels: Pixels) -> bytes:
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, format="PNG", optimize=True)
+    return buffer.getvalue()
+
+
+def data_uri(png: bytes) -> str:
+    """A PNG inside the page."""
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+
+
+def read_png(
+    path: Path, size: tuple[int, int], channels: int, most_bytes: int, expected: str, do: str
+) -> Pixels:
+    """The pixels of a file that must have this size (width, height); anything else is refused.
+
+    `expected` and `do` are what the error says.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        if path.is_symlink() or path.stat().st_size > most_bytes:
+            raise BadInput(expected, got="another file", do=do)
+        with Image.open(path, formats=["PNG"]) as picture:
+            if picture.size != size or picture.mode != ("L" if channels == 1 else "RGB"):
+                raise BadInput(expected, got=f"{picture.size} {picture.mode} in all", do=do)
+            return np.asarray(picture)
+    except (OSError, SyntaxError, UnidentifiedImageError, ValueError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(expected, got=type(error).__name__, do=do) from None

@@ -1,0 +1,126 @@
+"""Progress bars with loss, error, speed and time to go; silent when the output is not a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from ..weights._tables import printable
+from .table import shorten
+
+LONGEST = 40  # letters of a name beside a bar
+BARS = 8  # of claims at a time: more would not leave room for what was on the screen
+OnRun = Callable[..., dict[str, Any]]
+
+
+@contextmanager
+def training_progress() -> Iterator[OnRun]:
+    """Yields `follow(title)`, which returns the display callbacks that `fit` takes, one bar a training."""
+    console = Console(stderr=True)
+    if not console.file.isatty():  # is_terminal would let FORCE_COLOR draw bars into a log file
+        yield lambda title: {}
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]}"),
+        TextColumn("error {task.fields[error]}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console) as progress:
+
+        def follow(title: str) -> dict[str, Any]:
+            bar = progress.add_task(title, total=None, loss="–", error="–", rate="")
+
+            def on_step(step: int, total: int, loss: float) -> None:
+                speed = progress.tasks[bar].speed
+                rate = f"{speed:.0f} steps/s" if speed else ""
+                progress.update(bar, completed=step, total=total, loss=f"{loss:.3f}", rate=rate)
+
+            def on_record(record: Mapping[str, Any]) -> None:
+                if "test_error" in record:
+                    progress.update(bar, error=f"{100 * record['test_error']:.2f}%")
+
+            return {"on_step": on_step, "on_record": on_record}
+
+        yield follow
+
+
+def _counting() -> tuple[ProgressColumn, ...]:
+    """What a bar shows that counts parts: its name, how many are done, the time to go."""
+    return (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+    )
+
+
+@contextmanager
+def layer_progress(title: str) -> Iterator[Callable[[int, int, str], None] | None]:
+    """Yields what an audit calls before each layer: one bar, with the layer at work and the time to go."""
+    console = Console(stderr=True)
+    if not console.file.isatty():
+        yield None
+        return
+    layer_column = TextColumn("{task.fields[layer]}", markup=False)
+    with Progress(*_counting(), layer_column, console=console) as progress:
+        bar = progress.add_task(shorten(printable(title), LONGEST), total=None, layer="")
+
+        def on_layer(done: int, total: int, name: str) -> None:
+            layer = shorten(printable(name), LONGEST)
+            progress.update(bar, completed=done, total=total, layer=layer, refresh=True)
+
+        yield on_layer
+
+
+@contextmanager
+def claims_progress(settings: Mapping[str, int]) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Yields what a sweep calls after each setting: a bar for all, and one each for the next few claims.
+
+    `settings` is how many there are of each claim, by its id. A claim's bar goes when it has been measured,
+    and makes room for the next one.
+    """
+    console = Console(stderr=True)
+    if not console.file.isatty():
+        yield None
+        return
+    with Progress(*_counting(), console=console) as progress:
+        whole = progress.add_task(f"0 of {len(settings)} claims", total=None)
+        bars: dict[str, TaskID] = {}
+        state = {id: (0, total) for id, total in settings.items()}
+
+        def refresh() -> None:
+            left = [id for id, (done, total) in state.items() if done < total]
+            at_work = sorted(left, key=lambda id: state[id][0] == 0)[:BARS]  # those begun come first
+            for id in bars.keys() - at_work:
+                progress.remove_task(bars.pop(id))
+            for id in at_work:
+                if id not in bars:
+                    bars[id] = progress.add_task(shorten(printable(id), LONGEST), total=None)
+                done, total = state[id]
+                progress.update(bars[id], completed=done, total=total)
+            done, total = (sum(counts) for counts in zip(*state.values(), strict=True))
+            title = f"{len(state) - len(left)} of {len(state)} claims"
+            progress.update(whole, completed=done, total=total, description=title, refresh=True)
+
+        def on_point(id: str, done: int, total: int) -> None:
+            state[id] = done, total
+            refresh()
+
+        refresh()
+        yield on_point

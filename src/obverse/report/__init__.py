@@ -1,6 +1,0 @@
-"""Results made visible: one self-contained page and a picture of shadows. Not for computing results."""
-
-from .images import ClassPictures, shadow_grid, shadow_pictures
-from .page import build
-
-__all__ = ["ClassPictures", "build", "shadow_grid", "shadow_pictures"]

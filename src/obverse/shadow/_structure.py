@@ -1,0 +1,185 @@
+"""What nets do besides layers: shapes, constants, joins; and function calls as the modules they stand for.
+
+Everything here either has a rule or is in KNOWN.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.nn import functional as F
+
+from ..nets._dropout import SampleDropout
+from ._pooling import ADAPTIVE_MAX_POOLS
+from ._reversal import Rule, Shape, adjoint, register_all, register_rule, unchanged
+
+
+class Reshape(nn.Module):
+    """view, reshape, flatten and their like: the same numbers in the same order."""
+
+
+class Call(nn.Module):
+    """A function that is linear in its one tensor, with the other arguments fixed."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+class Shift(nn.Module):
+    """x + a constant: a bias, which generation leaves out as it does those of layers."""
+
+    def __init__(self, constant: Callable[[], Any]) -> None:
+        super().__init__()
+        self.constant = constant
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = x + self.constant()
+        return result
+
+
+class Factor(nn.Module):
+    """x times a constant."""
+
+    def __init__(self, constant: Callable[[], Any]) -> None:
+        super().__init__()
+        self.constant = constant
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = x * self.constant()
+        return result
+
+
+class Input(nn.Module):
+    """Where the net begins."""
+
+
+class Add(nn.Module):
+    """a + b, both computed from the input: a residual connection. `signs` has −1 for what is subtracted."""
+
+    def __init__(self, signs: tuple[int, ...]) -> None:
+        super().__init__()
+        self.signs = signs
+
+
+class Concatenate(nn.Module):
+    """Several tensors side by side along `dimension`."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.dimension = dimension
+
+
+class Gate(nn.Module):
+    """value × gate, both computed from the input (squeeze-and-excite): the gate counts as a constant, its
+    mean over reference inputs."""
+
+
+KNOWN = (Add, Concatenate, Gate, Factor)  # run backwards by `generate` itself, without a rule
+
+
+def _reshape_back(module: nn.Module, h: Tensor, input_shape: Shape) -> Tensor:
+    return h.reshape(len(h), *input_shape)
+
+
+register_all((Reshape, nn.Flatten, nn.Unflatten), Rule(reverse=_reshape_back, exact=True))
+register_rule(Call, Rule(reverse=adjoint))
+register_all((nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle), Rule(reverse=adjoint, exact=True))
+_DROPOUTS = (
+    nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout,
+    SampleDropout,
+)  # fmt: skip
+register_all((Input, Shift, nn.Identity, *_DROPOUTS), Rule(reverse=unchanged, exact=True))
+
+# Function calls that stand for a module, by its class; the arguments carry the same names in both.
+MODULES: dict[Any, type[nn.Module]] = {
+    F.relu6: nn.ReLU6, F.leaky_relu: nn.LeakyReLU, F.gelu: nn.GELU, F.silu: nn.SiLU, F.mish: nn.Mish,
+    F.hardswish: nn.Hardswish, F.elu: nn.ELU, F.celu: nn.CELU, F.selu: nn.SELU, F.hardsigmoid: nn.Hardsigmoid,
+    F.softplus: nn.Softplus, F.hardtanh: nn.Hardtanh,
+    F.max_pool1d: nn.MaxPool1d, F.max_pool2d: nn.MaxPool2d, F.max_pool3d: nn.MaxPool3d,
+    F.adaptive_max_pool1d: nn.AdaptiveMaxPool1d, F.adaptive_max_pool2d: nn.AdaptiveMaxPool2d,
+    F.adaptive_max_pool3d: nn.AdaptiveMaxPool3d, F.local_response_norm: nn.LocalResponseNorm,
+}  # fmt: skip
+_ACTIVATIONS = {
+    nn.ReLU: (F.relu, F.relu_, torch.relu, torch.relu_, "relu", "relu_"),
+    nn.Sigmoid: (F.sigmoid, torch.sigmoid, torch.sigmoid_, "sigmoid", "sigmoid_"),
+    nn.Tanh: (F.tanh, torch.tanh, torch.tanh_, "tanh", "tanh_"),
+}
+_NOTHING = (
+    F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, F.feature_alpha_dropout, torch.clone,
+    torch.detach, "contiguous", "clone", "detach", "to", "float", "half", "bfloat16", "double", "type",
+)  # fmt: skip
+_RESHAPES = (
+    torch.flatten, torch.reshape, torch.unflatten, torch.squeeze, torch.unsqueeze, torch.ravel, "flatten",
+    "reshape", "unflatten", "squeeze", "unsqueeze", "view", "view_as", "reshape_as",
+)  # fmt: skip
+for _kind, _names in {**_ACTIVATIONS, nn.Identity: _NOTHING, Reshape: _RESHAPES}.items():
+    MODULES.update(dict.fromkeys(_names, _kind))
+
+# Linear in their tensor, whatever the other arguments are: the adjoint is found by differentiation.
+LINEAR = {
+    torch.mean, "mean", torch.sum, "sum", torch.permute, "permute", torch.transpose, "transpose", "t",
+    torch.movedim, "movedim", torch.swapaxes, "swapaxes", torch.flip, "flip", torch.roll, "roll",
+    torch.narrow, "narrow", torch.select, "select", torch.broadcast_to, "expand", "expand_as", "repeat",
+    torch.neg, "neg", operator.neg, operator.getitem, F.pad, F.interpolate, F.upsample, F.fold, F.unfold,
+    F.pixel_shuffle, F.pixel_unshuffle, F.channel_shuffle, F.avg_pool1d, F.avg_pool2d, F.avg_pool3d,
+    F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d,
+}  # fmt: skip
+ADDITIONS = {operator.add, operator.iadd, torch.add, "add", "add_"}
+SUBTRACTIONS = {operator.sub, operator.isub, torch.sub, "sub", "sub_"}
+PRODUCTS = {operator.mul, operator.imul, torch.mul, "mul", "mul_"}
+QUOTIENTS = {operator.truediv, operator.itruediv, torch.div, "div", "div_"}
+MAP_CALLS = {F.linear, F.conv1d, F.conv2d, F.conv3d}
+CONCATENATIONS = {torch.cat, torch.concat, torch.concatenate, torch.hstack}
+PIECES = {
+    torch.chunk,
+    "chunk",
+    torch.split,
+    "split",
+    torch.unbind,
+    "unbind",
+    torch.tensor_split,
+    "tensor_split",
+}
+SHAPES = {"size", "dim", "numel", "ndimension", "stride", "is_contiguous", "get_device"}
+CLAMPS = {torch.clamp, torch.clip, "clamp", "clip", "clamp_"}
+
+
+def module_for(node: fx.Node, settings: dict[str, Any]) -> nn.Module | None:
+    """The module that a function call stands for, None where it stands for none."""
+    kind = MODULES.get(node.target)
+    if kind is None:
+        return None
+    if kind in (Reshape, nn.Identity):
+        return kind()
+    known = inspect.signature(kind.__init__).parameters
+    return kind(**{name: value for name, value in settings.items() if name in known and name != "inplace"})
+
+
+def named_arguments(node: fx.Node) -> dict[str, Any]:
+    """The arguments of a call by name, without the tensor."""
+    if node.op == "call_method" or not callable(node.target):
+        return dict(node.kwargs)
+    try:
+        bound = inspect.signature(node.target).bind(*node.args, **node.kwargs).arguments
+    except (ValueError, TypeError):  # a built-in that does not say
+        own = ("input", *_BUILTIN_NAMES.get(node.target, ()))
+        bound = dict(zip(own, node.args, strict=False)) | dict(node.kwargs)
+    named = {key: value for key, value in bound.items() if key not in ("input", "args", "kwargs")}
+    if bound.get("args"):  # a dispatching function such as F.max_pool2d
+        adaptive = MODULES.get(node.target) in ADAPTIVE_MAX_POOLS
+        names = ("output_size", "return_indices") if adaptive else _POOL_NAMES
+        named |= dict(zip(names, bound["args"][1:], strict=False))
+    return named | dict(bound.get("kwargs", {}))
+
+
+_POOL_NAMES = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
+_BUILTIN_NAMES: dict[Any, tuple[str, ...]] = {F.gelu: ("approximate",), F.softplus: ("beta", "threshold")}

@@ -1,0 +1,108 @@
+"""From any feedforward module to a Graph of stages, by torch.fx. Not for running it (see graph, generate)."""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from contextlib import nullcontext
+from typing import Any
+
+from torch import fx, nn
+
+from .._core.errors import BadInput
+from ._graph import PLAIN, Graph, evaluation
+from ._reversal import find_rule
+from ._stages import Builder, Returned
+
+
+class _Tracer(fx.Tracer):
+    """Stops at modules that have a rule, and remembers which module call returned which node."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.returned: Returned = {}
+        self._calls: dict[str, int] = {}
+
+    def is_leaf_module(self, module: nn.Module, name: str) -> bool:
+        if find_rule(module) is not None:
+            return True
+        overrides = any(isinstance(module, kind) for kind in (nn.Linear, nn.modules.conv._ConvNd))
+        return False if overrides else super().is_leaf_module(module, name)
+
+    def call_module(self, module: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
+        path = self.path_of_module(module)
+        call = self._calls.get(path, 0)
+        self._calls[path] = call + 1
+        result = super().call_module(module, forward, args, kwargs)
+        if isinstance(result, fx.Proxy):
+            self.returned.setdefault(result.node, []).append((path, call))
+        return result
+
+
+def trace(net: nn.Module, *, evaluate: bool = True) -> Graph:
+    """The graph of a net in evaluation mode, or in the mode it is in; an error names the first step below a
+    layer that cannot be reversed."""
+    if any(hasattr(module, "_orig_mod") for module in net.modules()):
+        raise BadInput(
+            "a module that torch.compile has not replaced",
+            got=type(net).__name__,
+            do="make the Shadow or ShadowLoss of the module itself, and compile after that",
+        )
+    root = net
+    if find_rule(net) is not None:  # a single layer: give it a name and something to be in
+        root = nn.Sequential(OrderedDict({type(net).__name__: net}))
+        root.training = net.training
+    tracer = _Tracer()
+    nodes = _fx_nodes(root, tracer, evaluate)
+    return Builder(root, nodes, tracer.returned).graph()
+
+
+def _fx_nodes(net: nn.Module, tracer: _Tracer, evaluate: bool) -> tuple[fx.Node, ...]:
+    fixed = {
+        name: parameter.default
+        for name, parameter in list(inspect.signature(net.forward).parameters.items())[1:]
+        if parameter.default is not inspect.Parameter.empty
+    }
+    try:
+        with evaluation(net) if evaluate else nullcontext():
+            nodes = tuple(tracer.trace(net, concrete_args=fixed or None).nodes)
+    except BadInput:
+        raise
+    except Exception as error:  # the net's own code runs here: anything can come out of it
+        where = next(reversed(tracer.module_stack), "") if getattr(tracer, "module_stack", None) else ""
+        inside = f" in {where!r}" if where else ""
+        raise BadInput(
+            "a net that torch.fx can trace",
+            got=f"{type(error).__name__}{inside}: {_first_sentence(error)}",
+            do="give the module that branches on its input a rule, which makes it one step: "
+            "obverse.shadow.register_rule(ItsClass, Rule(reverse=…))",
+        ) from error
+
+    _undo_in_place(net, nodes)
+    return nodes
+
+
+def _first_sentence(error: Exception) -> str:
+    return str(error).split("\n")[0].split(". ")[0][:200]
+
+
+def _undo_in_place(net: nn.Module, nodes: tuple[fx.Node, ...]) -> None:
+    """Let what reads a tensor after a step has changed it in place read that step: the same computation, with
+    nothing in place."""
+    order = {node: index for index, node in enumerate(nodes)}
+    for node in nodes:
+        source = node.args[0] if node.args else None
+        if not isinstance(source, fx.Node) or not _works_in_place(net, node):
+            continue
+        for user in list(source.users):
+            if order[user] > order[node]:
+                user.replace_input_with(source, node)
+
+
+def _works_in_place(net: nn.Module, node: fx.Node) -> bool:
+    if node.op == "call_module":
+        return getattr(net.get_submodule(str(node.target)), "inplace", False) is True
+    if node.op == "call_method":
+        name = str(node.target)
+        return name.endswith("_") and not name.endswith("__")
+    return node.op == "call_function" and (node.kwargs.get("inplace") is True or node.target in PLAIN)

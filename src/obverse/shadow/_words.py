@@ -1,0 +1,125 @@
+"""What a survey of shadows says, in plain sentences; for the page and the terminal. Not for measuring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import takewhile
+
+from ..present.template import plain
+from .results import LayerSurvey, Reading, Survey
+
+HALF = 0.5  # from here on most shadows keep the label of their input
+SHUFFLED = "the same net with the entries of each weight shuffled"
+SWITCHES = (
+    "The positions of the maxima in max pooling were borrowed from the inputs (--switches): these shadows "
+    "are not functions of h alone, but know more of the inputs than h says."
+)
+NORMS = (
+    "Each shadow was given the norm of its input (--match-norm), one number that h does not say. Layers that "
+    "draw too faintly look better for it."
+)
+RANDOM = (
+    "The net has random weights: none were given. What follows is about its architecture, not about training."
+)
+LONGEST_NAME = 80
+
+
+def percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"
+
+
+def digits(value: float | None) -> str:
+    """Three significant digits, and no more than a person wants to read of a number that is out of range."""
+    if value is None:
+        return "–"
+    return f"{value:.3g}" if value < 1e4 or value >= 1e6 else f"{value:,.0f}"
+
+
+def cosine(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}".replace("-", "−")
+
+
+def shape(sides: tuple[int, ...]) -> str:
+    return "×".join(map(str, sides)) or "1"
+
+
+def subject(survey: Survey) -> str:
+    """What was measured, on what."""
+    weights = f" with the weights of {plain(survey.weights, LONGEST_NAME)}" if survey.weights else ""
+    data = f" of {plain(survey.data, LONGEST_NAME)}" if survey.data else ""
+    error = "" if survey.test_error is None else f", {percent(survey.test_error)} % of which it gets wrong"
+    return f"{_name(survey.model)}{weights}, on {survey.samples:,} test inputs{data}{error}."
+
+
+def reach(readings: Iterable[Reading]) -> int:
+    """How many layers, from the bottom up, keep the label of most inputs."""
+    return sum(1 for _ in takewhile(lambda one: (one.agreement or 0.0) >= HALF, readings))
+
+
+def summary(survey: Survey) -> str:
+    """How far up the net can still draw its input."""
+    layers = survey.layers
+    unlabelled = layers[0].own.agreement is None
+    if unlabelled or _says_one_thing(survey):
+        first, last = layers[0], layers[-1]
+        why = "gives no labels to compare" if unlabelled else "gives most inputs the same label"
+        return (
+            f"The net {why}. The cosine of input and shadow is "
+            f"{cosine(first.own.cosine)} from {_name(first.name)} and {cosine(last.own.cosine)} from "
+            f"{_name(last.name)} (shuffled weights: {cosine(first.shuffled.cosine)} and "
+            f"{cosine(last.shuffled.cosine)})."
+        )
+    count, other = (reach(getattr(one, side) for one in layers) for side in ("own", "shuffled"))
+    if count == 0:
+        return f"Not even shadows from the lowest layer keep the label of most inputs: {_at(layers[0])}."
+    which = (
+        "Shadows from every layer"
+        if count == len(layers)
+        else f"Shadows from the lowest {count} of {len(layers)} layers"
+        if count > 1
+        else "Shadows from the lowest layer only"
+    )
+    rest = f"; {_at(layers[count])}" if count < len(layers) else ""
+    control = "none" if other == 0 else "all" if other == len(layers) else f"the lowest {other}"
+    return (
+        f"{which} keep the label of most inputs (with shuffled weights: {control}): "
+        f"{_at(layers[count - 1])}{rest}."
+    )
+
+
+def notices(survey: Survey) -> list[str]:
+    """What must be known to read the numbers."""
+    found = []
+    if survey.random_weights:
+        found.append(RANDOM)
+    if survey.switches:
+        found.append(SWITCHES)
+    if survey.match_norm:
+        found.append(NORMS)
+    if _says_one_thing(survey):
+        found.append(
+            "The net gives most inputs and most shadows of some layer the same label, so that agreement "
+            "there means little: compare it with chance."
+        )
+    elif survey.test_error is not None and survey.test_error >= HALF and not survey.random_weights:
+        found.append(
+            f"The net is wrong on {percent(survey.test_error)} % of these inputs: check that weights, data "
+            "and --normalize belong together."
+        )
+    if any(one.own.error is None or one.shuffled.error is None for one in survey.layers):
+        found.append("Where a recovery error is missing, h was zero for every input, or not finite.")
+    return found
+
+
+def _says_one_thing(survey: Survey) -> bool:
+    """Whether inputs and shadows of some layer share a label for the most part, whichever are compared."""
+    return any((one.own.chance or 0.0) >= HALF for one in survey.layers)
+
+
+def _at(layer: LayerSurvey) -> str:
+    own, shuffled = percent(layer.own.agreement), percent(layer.shuffled.agreement)
+    return f"{own} % at {_name(layer.name)} ({shuffled} %)"
+
+
+def _name(name: str) -> str:
+    return plain(name, LONGEST_NAME) or "(no name)"

@@ -1,0 +1,153 @@
+"""`obverse shadow`: how far up can a net still draw its input? Any net, or the net of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .._core.errors import BadInput
+from .._core.files import explained
+from ..present import complete, options
+from ..present.options import FactoryArguments, Json, Layers, Normalize, Seed, Weights, check_seed
+from ..present.output import tell, tell_quick
+from ..present.progress import layer_progress
+
+CALIBRATION = 200  # training inputs, at most
+FEWEST = 2
+SAMPLES, QUICK_SAMPLES = 200, 40
+
+
+def shadow(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="module:factory, e.g. mynets:resnet: imported from the working directory or from what is "
+            "installed, and called; [bold]this runs your code[/bold]. Or the directory of a run.",
+            autocompletion=complete.run,
+        ),
+    ],
+    data: Annotated[str | None, options.data("for a run: its own")] = None,
+    data_root: Annotated[str | None, options.data_root()] = None,
+    weights: Weights = None,
+    arg: FactoryArguments = None,
+    normalize: Normalize = None,
+    layers: Layers = None,
+    samples: Annotated[
+        int | None, typer.Option(metavar="N", help=f"Test inputs to measure on \\[{SAMPLES}].")
+    ] = None,
+    keep: Annotated[
+        float, typer.Option(metavar="P", show_default=False, help=f"{options.KEEP} \\[1.0].")
+    ] = 1.0,
+    refine: Annotated[
+        int,
+        typer.Option(
+            metavar="K",
+            show_default=False,
+            help="Gradient steps on the distance to h, from the shadow \\[0].",
+        ),
+    ] = 0,
+    smooth: Annotated[bool, typer.Option("--smooth", help="3×3 mean smoothing of the shadows.")] = False,
+    match_norm: Annotated[
+        bool, typer.Option("--match-norm", help="Give each shadow its input's norm, one number more than h.")
+    ] = False,
+    switches: Annotated[
+        bool,
+        typer.Option(
+            "--switches",
+            help="Borrow the positions of the maxima in max pooling from the inputs; the shadows are then no "
+            "functions of h alone.",
+        ),
+    ] = False,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate/--no-calibrate",
+            show_default=False,
+            help="Scale of each layer chosen on training inputs, or the theory's \\[chosen].",
+        ),
+    ] = True,
+    quick: Annotated[bool, options.quick(f"{QUICK_SAMPLES} test inputs")] = False,
+    seed: Seed = 0,
+    pictures: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            show_default=False,
+            help="Layers in the pictures, evenly chosen if there are more \\[12].",
+        ),
+    ] = 12,
+    out: Annotated[Path | None, options.out("shadow.json, shadow.html and images/")] = None,
+    as_json: Json = False,
+) -> None:
+    """How far up can a net still draw its input? The shadows of every layer, measured and shown.
+
+    Each beside the control: the same net with the entries of each of its weights shuffled.
+
+    Example: obverse shadow mynets:resnet --weights resnet.safetensors --data mnist --out shadows/resnet
+    """
+    import torch
+
+    from ..weights.subject_ import select
+    from ._strips import MOST_ROWS, write_pictures
+    from ._survey import Surveyor, survey
+    from .results import NAME, survey_text, write_survey
+    from .subject_ import check_runs, open_net, parse_scaling
+    from .table_ import print_survey
+
+    if samples is None:
+        samples = QUICK_SAMPLES if quick else SAMPLES
+    if samples < FEWEST:
+        raise BadInput(f"--samples ≥ {FEWEST}", got=samples, do=f"{SAMPLES} is the default")
+    check_seed(seed)
+    if not 1 <= pictures <= MOST_ROWS:
+        raise BadInput(f"--pictures from 1 to {MOST_ROWS}", got=pictures, do="12 is the default")
+    name, net, found = open_net(model, data, data_root, weights, arg or [], seed)
+    scaling = parse_scaling(normalize, found.input_shape)
+    order = torch.randperm(len(found.test_y), generator=torch.Generator().manual_seed(seed))[:samples]
+    x, y = scaling.apply(found.test_x[order]), found.test_y[order]
+    check_runs(net, x[:2], name)
+    if out is not None:
+        with explained(out):
+            out.mkdir(parents=True, exist_ok=True)
+    with layer_progress(name) as on_layer:
+        if on_layer:
+            on_layer(0, 1, "calibration")
+        tool = Surveyor(
+            net,
+            scaling.apply(found.train_x[:CALIBRATION]),
+            keep=keep,
+            refine=refine,
+            smooth=smooth,
+            match_norm=match_norm,
+            switches=switches,
+            calibrate=calibrate,
+            seed=seed,
+        )
+        wanted = select(list(tool.own.layers), layers)
+        names = [one for one in tool.own.layers if one in wanted]
+        result = survey(
+            tool,
+            x,
+            y,
+            layers=names,
+            model=name,
+            weights="" if weights is None else weights.name,
+            random_weights=weights is None and not Path(model).is_dir(),
+            data=found.name,
+            on_layer=on_layer,
+        )
+    if quick:
+        tell_quick(f"{len(x)} test inputs", as_json)
+    if as_json:
+        typer.echo(survey_text(result), nl=False)
+    else:
+        print_survey(result)
+    if out is not None:
+        from ..present import build
+
+        write_pictures(out, tool, x, y, names, classes=found.classes, restore=scaling.undo, most=pictures)
+        write_survey(result, out / NAME)
+        tell(f"page: {build(out / NAME)}", as_json)

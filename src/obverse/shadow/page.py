@@ -1,0 +1,201 @@
+"""The page of a survey: pictures from every layer, curves, the table. Not for measuring anything.
+
+What a survey says is untrusted text: it goes through the template's escaping, of bounded length; only the SVG
+of `shadow_plot` is put in as it is, and pictures as the PNGs that `shadow_strips` made of their pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from .._core.errors import ObverseError
+from ..present import palette
+from ..present.png import data_uri
+from ..present.template import environment, pairs, plain
+from ..training._images import SCALING
+from ..training._words import FIXED, seconds
+from ._strips import Strips, read_pictures, why_not
+from ._words import LONGEST_NAME, cosine, digits, notices, percent, shape, subject, summary
+from .charts import draw, panels
+from .results import LayerSurvey, Survey, read_survey
+
+MOST_LAYERS = 1000  # rows of the table
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One picture, and what the net calls it; `same` is None where there is nothing to compare."""
+
+    uri: str
+    label: str
+    same: bool | None
+    alt: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """The shadows of one layer, by the net and by its shuffled copy."""
+
+    number: int
+    layer: LayerSurvey
+    own: tuple[Shot, ...]
+    shuffled: tuple[Shot, ...]
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The pictures of the page, or the sentence that says why there are none."""
+
+    inputs: tuple[Shot, ...] = ()
+    rows: tuple[Row, ...] = ()
+    missing: str = ""
+    left_out: int = 0  # layers without a picture
+
+
+def page_of(path: Path) -> str:
+    """The page of a survey's directory, or of its shadow.json with the pictures beside it."""
+    survey = read_survey(path)
+    return render_survey(survey, gallery(survey, path if path.is_dir() else path.parent))
+
+
+def gallery(survey: Survey, folder: Path) -> Gallery:
+    """The pictures that lie beside a survey."""
+    if reason := why_not(survey.input_shape):
+        return Gallery(missing=f"No pictures: {plain(reason)}.")
+    try:
+        strips = read_pictures(folder)
+    except ObverseError as error:
+        said = str(error).replace(f"{folder}/", "")  # where it lies would name the machine or its user
+        return Gallery(missing=f"No pictures: {plain(said, 400)}.")
+    if strips is None:
+        return Gallery(missing="No pictures: there are none beside the survey.")
+    return shots(survey, strips)
+
+
+def shots(survey: Survey, strips: Strips) -> Gallery:
+    """The pictures with their labels; a row for a layer that the survey does not have is left out."""
+    told = strips.told
+    numbers = {layer.name: number for number, layer in reversed(list(enumerate(survey.layers, start=1)))}
+    inputs = tuple(
+        _shot(png, said, given, f"Input {place}, {_quoted(given)}")
+        for place, (png, said, given) in enumerate(
+            zip(strips.inputs, told.said, told.given, strict=True), start=1
+        )
+    )
+    rows = []
+    for row, (own, shuffled) in zip(told.rows, strips.rows, strict=True):
+        if row.layer not in numbers:
+            continue
+        number = numbers[row.layer]
+        made = [
+            tuple(
+                _shot(png, label, said, f"{words} of input {place} from layer {number}")
+                for place, (png, label, said) in enumerate(zip(pngs, labels, told.said, strict=True), start=1)
+            )
+            for pngs, labels, words in (
+                (own, row.own, "Shadow"),
+                (shuffled, row.shuffled, "Shadow by shuffled weights"),
+            )
+        ]
+        rows.append(Row(number, survey.layers[number - 1], made[0], made[1]))
+    return Gallery(inputs, tuple(rows), left_out=len(survey.layers) - len(rows))
+
+
+def _shot(png: bytes, label: str, other: str, alt: str) -> Shot:
+    uri = data_uri(png)
+    known = bool(label) and bool(other)
+    said = f"; the net says {_quoted(label)}" if label else ""
+    return Shot(uri, plain(label, LONGEST_NAME), label == other if known else None, alt + said)
+
+
+def _quoted(label: str) -> str:
+    return f"“{plain(label, LONGEST_NAME)}”"
+
+
+def render_survey(survey: Survey, pictures: Gallery) -> str:
+    """The page as text."""
+    from markupsafe import Markup
+
+    from .. import __version__
+
+    engine = environment()
+    engine.filters["named"] = partial(plain, longest=LONGEST_NAME)
+    return engine.get_template("shadow/page.html.j2").render(
+        survey=survey,
+        summary=summary(survey),
+        notices=notices(survey),
+        subject=subject(survey),
+        gallery=pictures,
+        count=max(1, len(pictures.inputs)),
+        scaling=SCALING,
+        panels=[(panel, Markup(draw(panel))) for panel in panels(survey)],
+        headings=HEADINGS,
+        rows=[
+            (one.name, cells(number, one)) for number, one in enumerate(survey.layers[:MOST_LAYERS], start=1)
+        ],
+        more=max(0, len(survey.layers) - MOST_LAYERS),
+        spread=f"{100 * 0.5 / survey.samples**0.5:.1f}" if survey.samples > 0 else "–",
+        settings=pairs(settings(survey)),
+        versions=pairs(survey.versions),
+        palette=palette,
+        percent=percent,
+        shape=shape,
+        version=__version__,
+    )
+
+
+# (group, heading, what the cell is called where the table is folded for a phone)
+HEADINGS = (
+    ("", "h", "shape of h"),
+    (f"same label,{FIXED}%", "net", f"same label,{FIXED}%"),
+    (f"same label,{FIXED}%", "shuffled", "… shuffled weights"),
+    (f"same label,{FIXED}%", "chance", "… by chance"),
+    ("recovery error", "net", "recovery error"),
+    ("recovery error", "(mean’s)", "… of the mean of h"),
+    ("recovery error", "shuffled", "… shuffled weights"),
+    ("recovery error", "(mean’s)", "… of the mean of its h"),
+    ("cosine", "net", "cosine"),
+    ("cosine", "shuffled", "… shuffled weights"),
+    ("scale", "calibrated", "scale, calibrated"),
+    ("scale", "theory’s", "… theory’s"),
+    ("scale", "level", "level"),
+)
+
+
+def cells(number: int, layer: LayerSurvey) -> list[str]:
+    """A row of the table as text, in the order of HEADINGS."""
+    own, shuffled = layer.own, layer.shuffled
+    return [
+        shape(layer.shape),
+        percent(own.agreement),
+        percent(shuffled.agreement),
+        percent(own.chance),
+        digits(own.error),
+        f"({digits(own.varying)})",
+        digits(shuffled.error),
+        f"({digits(shuffled.varying)})",
+        cosine(own.cosine),
+        cosine(shuffled.cosine),
+        digits(layer.scale),
+        digits(layer.theory_scale),
+        digits(layer.level),
+    ]
+
+
+def settings(survey: Survey) -> dict[str, Any]:
+    """How the shadows were made."""
+    return {
+        "scales": "calibrated on training inputs" if survey.calibrated else "the theory's",
+        "keep": survey.keep,
+        "refine": survey.refine,
+        "smooth": survey.smooth,
+        "match norm": survey.match_norm,
+        "switches": survey.switches,
+        "seed": survey.seed,
+        "inputs": survey.samples,
+        "input shape": shape(survey.input_shape),
+        "seconds": seconds(survey.seconds),
+    }

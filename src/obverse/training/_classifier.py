@@ -1,0 +1,100 @@
+"""SHADOW training as a scikit-learn estimator. Not for run directories: see fit and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._core.choices import Control, Labels
+from ..data import Dataset
+from ._classify import ClassifierTask, fit_classifier
+from ._settings import Settings
+
+
+class ShadowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A fully connected ReLU net trained with shadows of its own making.
+
+    Parameters are those of obverse.training.Settings with the same names and meaning; the inputs are
+    used as they are (scale them to about [0, 1], as pixels are). `random_state` is a whole number, a
+    numpy RandomState, or None for a new seed each time. The fitted `net_` and its `shadow_` work in
+    float64.
+    """
+
+    def __init__(
+        self,
+        hidden: Sequence[int] = (100, 100),
+        *,
+        weight: float = 1.0,
+        layer: str | None = None,
+        keep: float = 1.0,
+        match_norm: bool = True,
+        labels: Labels = "given",
+        normalize: bool = True,  # any step size is felt at once where nobody tunes the rate
+        control: Control | None = None,
+        dropout: float = 0.0,
+        uniform_bias: bool = False,
+        epochs: int = 100,
+        batch: int = 100,
+        rate: float = 0.05,
+        momentum: float = 0.9,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.hidden = hidden
+        self.weight = weight
+        self.layer = layer
+        self.keep = keep
+        self.match_norm = match_norm
+        self.labels = labels
+        self.normalize = normalize
+        self.control = control
+        self.dropout = dropout
+        self.uniform_bias = uniform_bias
+        self.epochs = epochs
+        self.batch = batch
+        self.rate = rate
+        self.momentum = momentum
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> ShadowClassifier:
+        """Train on inputs X (points × features) and class labels y."""
+        from sklearn.utils import check_random_state
+
+        X, y = validate_data(self, X, y, dtype=np.float32)
+        check_classification_targets(y)
+        self.classes_ = unique_labels(y)
+        parameters = self.get_params()
+        del parameters["random_state"]
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        settings = Settings(**parameters, device="cpu", seed=seed, evaluate_every=self.epochs)
+        x = torch.from_numpy(np.ascontiguousarray(X))
+        labels = torch.from_numpy(np.searchsorted(self.classes_, y).astype(np.int64))
+        # There is no test set here: `fit` evaluates on nothing that matters.
+        data = Dataset("X", x, labels, x[:1], labels[:1], tuple(map(str, self.classes_)))
+        task = ClassifierTask(settings, data)
+        records = fit_classifier(task)
+        self.net_ = task.net.eval().double()  # so that a point's answer does not depend on its batch
+        self.shadow_ = task.shadow
+        self.loss_curve_ = [record["train_loss"] for record in records[1:]]
+        self.n_iter_ = self.epochs
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
+        """Class probabilities, one row a point, one column a class of `classes_`."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        with torch.no_grad():
+            logits = self.net_(torch.from_numpy(np.ascontiguousarray(X)))
+            result: np.ndarray[Any, Any] = torch.softmax(logits, dim=-1).numpy()
+        return result
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """The most probable class of each point."""
+        probabilities = self.predict_proba(X)
+        labels: np.ndarray[Any, Any] = self.classes_[probabilities.argmax(axis=1)]
+        return labels

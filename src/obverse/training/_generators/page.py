@@ -1,0 +1,61 @@
+"""The page of a generator's run: verdict, curves, pictures, settings. Not for training or measuring.
+
+What a run says is untrusted text: it goes through the template's escaping, of bounded length; only the SVG of
+`generator_figures` and of the palette, which are made of numbers, are put in as they are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...data import Dataset
+from ...present import palette
+from ...present.template import environment, pairs, plain
+from .._rundir import GeneratorRecord
+from . import words
+from .charts import charts
+from .pictures import Album, album
+from .results import read_generator_results
+
+PAGE = "report.html"
+
+
+def generator_page(path: Path, data: Dataset | None = None) -> str:
+    """The page of a run directory; `data` saves loading it for the reconstructions."""
+    run = read_generator_results(path)
+    return render_generator(run, album(run, data))
+
+
+def render_generator(run: GeneratorRecord, pictures: Album) -> str:
+    """The page as text."""
+    from markupsafe import Markup
+
+    from ... import __version__
+
+    return (
+        environment()
+        .get_template("training/_generators/page.html.j2")
+        .render(
+            name=plain(run.path.resolve().name),
+            settings=run.settings,
+            title=words.title(run),
+            verdict=words.verdict(run),
+            outlook=words.outlook(run),
+            missing=words.missing(run),
+            tiles=words.tiles(run),
+            charts=[
+                (
+                    chart,
+                    Markup(chart.svg),
+                    [(Markup(palette.swatch(place)), name) for place, name in chart.legend],
+                )
+                for chart in charts(run)
+            ],
+            album=pictures,
+            command=words.again(run),
+            table=words.settings_table(run),
+            environment=pairs(run.environment),
+            palette=palette,
+            version=__version__,
+        )
+    )

@@ -1,0 +1,241 @@
+"""`obverse search`: the learning rate and the weight of the shadows, chosen on held-out points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from ... import training
+from ..._core.errors import BadInput, require
+from ..._core.files import quoted
+from ...present import options
+from ...present.options import Json, Report, with_settings
+from ...present.output import tell, tell_quick
+from .._settings import Settings
+from ..command.quick import EPOCHS, POINTS, fewer_points
+from ..command.train import new_place
+
+if TYPE_CHECKING:
+    from .plan import Pruner, Sampler, SearchPlan
+    from .results import SearchResult
+
+QUICK_RATES, QUICK_WEIGHTS = 2, 3  # every second of the paper's rates, every third of its weights
+
+
+@with_settings(without=("rate", "weight", "validation"))
+def search(
+    values: dict[str, Any],
+    rates: Annotated[
+        str | None,
+        typer.Option(metavar="R,R,…", help="Learning rates \\[the paper's 4^a/1000, a from -2 to 2]."),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            metavar="W,W,…",
+            help="Weights of the shadows' loss; 0 is plain training \\[the paper's 2^b, b from -3 to 3].",
+        ),
+    ] = None,
+    sampler: Annotated[
+        str | None,
+        options.choice(
+            "`grid`, every rate with every weight, or `tpe`, which chooses between the ends \\[grid].",
+            "grid",
+            "tpe",
+        ),
+    ] = None,
+    pruner: Annotated[
+        str | None,
+        options.choice(
+            "`median` stops trials that are behind most others, or `none` \\[none].", "median", "none"
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(metavar="N", help="How many trials \\[as many as the grid has].")
+    ] = None,
+    validation: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Hold out so many training points \\[10000, at most a fifth]."),
+    ] = None,
+    jobs: Annotated[
+        int,
+        options.jobs("1; several have one thread each, and with --resume as many as the search began with"),
+    ] = 1,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Database for the study, which several machines can use: the same command with the same URL "
+            "joins the search \\[study.db in the directory].",
+        ),
+    ] = None,
+    retrain: Annotated[
+        bool,
+        typer.Option(
+            "--retrain/--no-retrain",
+            show_default=False,
+            help="Train the best on all points at the end, and test it \\[yes].",
+        ),
+    ] = True,
+    quick: Annotated[
+        bool,
+        options.quick(
+            "every second of the rates, every third of the weights, "
+            f"{EPOCHS} epochs on at most {POINTS:,} points"
+        ),
+    ] = False,
+    out: Annotated[Path | None, options.out_at("the trials", "runs/search-DATA-N")] = None,
+    resume: Annotated[Path | None, options.resume("search")] = None,
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over", help="Take up trials that another directory began and nobody runs any more."
+        ),
+    ] = False,
+    report: Report = True,
+    as_json: Json = False,
+) -> None:
+    """Search for the learning rate and the weight of the shadows, then train the best on everything.
+
+    The paper's protocol: both are chosen on held-out points. Needs the extra `search`.
+
+    Example: obverse search --data mnist --hidden 1000,1000 --epochs 10 --jobs 2 --out runs/tuned
+    """
+    from .._distributed import refuse_several
+
+    refuse_several("obverse search")
+    require("optuna", "search")
+    from ..._core.records import record_text
+    from .results import FORMAT
+    from .search import read_plan
+    from .table_ import print_search
+
+    given = {
+        "--rates": rates,
+        "--weights": weights,
+        "--sampler": sampler,
+        "--pruner": pruner,
+        "--trials": trials,
+        "--validation": validation,
+        "--out": out,
+    }
+    if resume is None:
+        plan = _plan(values, given, jobs, storage, quick)
+        with new_place(out, f"search-{Path(plan.base.data).stem}") as path:
+            result = _run(plan, path, jobs, storage, retrain, take_over)
+    else:
+        found = [*values, *(flag for flag, value in given.items() if value is not None)]
+        found += ["--quick"] * quick
+        if found:
+            raise BadInput(
+                "--resume with --jobs, --storage, --take-over, --retrain, --report and --json alone: a "
+                "search keeps its settings",
+                got=", ".join(found),
+                do="leave them out",
+            )
+        path = resume
+        result = _run(read_plan(resume), path, jobs, storage, retrain, take_over)
+    if quick:
+        said = f"{len(result.trials)} trials, {result.epochs} epochs on {result.train_points:,} points"
+        tell_quick(said, as_json)
+    if as_json:
+        typer.echo(record_text(result, FORMAT), nl=False)
+    else:
+        print_search(result)
+    tell(f"search: {path}", as_json)
+    if report:
+        from ...present import build
+
+        tell(f"page: {build(path)}", as_json)
+
+
+def _run(
+    plan: SearchPlan, path: Path, jobs: int, storage: str | None, retrain: bool, take_over: bool
+) -> SearchResult:
+    from .progress_ import search_progress
+    from .search import search as run_search
+
+    waited = False
+
+    def notice(worker: int, event: Any) -> None:
+        nonlocal waited
+        if event["kind"] == "gone" and event["code"] not in (0, 130):
+            why = event["said"] or f"exit code {event['code']}"
+            typer.echo(
+                f"worker {worker + 1} of {jobs} has ended ({why}); another takes up its trial", err=True
+            )
+        if event["kind"] == "wait" and event["elsewhere"] and not waited:
+            waited = True
+            typer.echo(
+                f"waiting for trial {', '.join(map(str, event['elsewhere']))}, which another directory runs; "
+                f"if nobody runs it any more: obverse search --resume {quoted(path)} --take-over",
+                err=True,
+            )
+
+    try:
+        with search_progress(plan.trials) as follow:
+
+            def on_event(worker: int, event: Any) -> None:
+                notice(worker, event)
+                if follow:
+                    follow(worker, event)
+
+            return run_search(
+                plan,
+                path,
+                storage=storage,
+                jobs=jobs,
+                retrain=retrain,
+                take_over=take_over,
+                on_event=on_event,
+            )
+    except training.Interrupted:
+        more = " --storage URL" if storage else ""
+        typer.echo(f"resume with: obverse search --resume {quoted(path)}{more}", err=True)
+        raise
+
+
+def _plan(
+    values: dict[str, Any], given: dict[str, Any], jobs: int, storage: str | None, quick: bool
+) -> SearchPlan:
+    from .plan import HELD_OUT, RATES, WEIGHTS
+    from .search import make_plan
+
+    for name in ("rate", "weight"):
+        if name in values:
+            raise BadInput(
+                f"no {name} in the settings file of a search", got=values[name], do=f"use --{name}s"
+            )
+    if given["--validation"] is not None:
+        values = values | {"validation": given["--validation"]}
+    rates, weights = (RATES[1::QUICK_RATES], WEIGHTS[::QUICK_WEIGHTS]) if quick else (RATES, WEIGHTS)
+    base = Settings.from_mapping(fewer_points(values) if quick else values, "the flags and the settings file")
+    plan = make_plan(
+        base,
+        rates=_floats(given["--rates"], "--rates", rates),
+        weights=_floats(given["--weights"], "--weights", weights),
+        sampler=cast("Sampler", given["--sampler"] or "grid"),
+        pruner=cast("Pruner", given["--pruner"] or "none"),
+        trials=given["--trials"],
+        threads=1 if jobs > 1 else None,
+        shared=storage is not None,
+    )
+    if "validation" not in values and plan.base.validation < HELD_OUT:
+        typer.echo(
+            f"note: {plan.base.validation:,} points are held out, a fifth, for want of {HELD_OUT:,}", err=True
+        )
+    return plan
+
+
+def _floats(text: str | None, flag: str, usual: tuple[float, ...]) -> tuple[float, ...]:
+    if text is None:
+        return usual
+    try:
+        found = tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        found = ()
+    if not found:
+        raise BadInput(f"{flag} as numbers, e.g. 0.01,0.05", got=repr(text), do="correct it")
+    return found

@@ -1,0 +1,66 @@
+"""The page of a search: the best setting, what it is worth, every trial. Not for searching.
+
+What a record says is untrusted text: it goes through the template's escaping, of bounded length; only the SVG
+of `search_plot`, which is made of numbers, is put in as it is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...present import palette
+from ...present.template import environment, pairs, plain
+from .charts import STEPS, curves, history, landscape
+from .results import SearchResult, read_result
+from .words import HEADINGS, ordered, outlook, row, verdict
+
+PAGE = "search.html"
+MOST_ROWS = 1000
+
+
+def search_page(path: Path) -> str:
+    """The page of a search directory, or of its trials.json."""
+    return render_search(read_result(path))
+
+
+def render_search(result: SearchResult) -> str:
+    """The page as text."""
+    from markupsafe import Markup
+
+    from ... import __version__
+
+    shown = ordered(result)[:MOST_ROWS]
+    drawn = bool(result.trials)
+    return (
+        environment()
+        .get_template("training/_search/page.html.j2")
+        .render(
+            result=result,
+            name=plain(result.data, 60),
+            verdict=verdict(result),
+            outlook=[plain(said, 1000) for said in outlook(result)],
+            landscape=Markup(landscape(result)) if drawn else "",
+            curves=Markup(curves(result)) if any(trial.curve for trial in result.trials) else "",
+            history=Markup(history(result)) if result.complete else "",
+            steps=STEPS,
+            headings=HEADINGS,
+            rows=[(row(trial), trial is result.best, plain(trial.reason, 300)) for trial in shown],
+            left_out=len(result.trials) - len(shown),
+            settings=pairs(_settings(result)),
+            versions=pairs(result.versions),
+            palette=palette,
+            version=__version__,
+        )
+    )
+
+
+def _settings(result: SearchResult) -> dict[str, object]:
+    return {
+        "data": result.data,
+        "training points": f"{result.train_points:,}",
+        "held-out points": f"{result.held_out:,}",
+        "test points": f"{result.test_points:,}",
+        "sampler": result.sampler,
+        "pruner": result.pruner,
+        **result.settings,
+    }

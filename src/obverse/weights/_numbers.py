@@ -1,0 +1,182 @@
+"""The numbers of an audited layer as text, beside what random entries give. Not for their layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..training._words import FIXED, p_value
+from .results import LayerAudit, Number
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float) -> str:
+    """Three significant digits as a person writes them: 0.0120, 4,096, 3.2·10⁻⁵; counts as they are."""
+    if math.isnan(value):
+        return "—"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if size < 9.995e-4 or size >= 1e9:
+        return powered(value)
+    is_whole = isinstance(value, int) or size >= 999.5
+    text = f"{value:,.0f}" if is_whole else f"{value:#.3g}".removesuffix(".")
+    return text.replace("-", "−")
+
+
+def powered(value: float, decimals: int = 1) -> str:
+    """With a power of ten: 3.2·10⁻⁵, 4·10⁹."""
+    digits, power = f"{value:.{decimals}e}".split("e")
+    short = digits.rstrip("0").rstrip(".") if decimals else digits
+    return f"{short.replace('-', '−')}·10{str(int(power)).translate(_RAISED)}"
+
+
+def brief(value: float) -> str:
+    """The same without trailing zeros: for what was chosen rather than measured."""
+    text = number(value)
+    return text.rstrip("0").rstrip(".") if "." in text and "·" not in text else text
+
+
+def signed(value: float) -> str:
+    """A change, its sign always written."""
+    text = number(value)
+    return text if text in ("0", "—") or text.startswith("−") else f"+{text}"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One number of a layer, and from which size on it would matter."""
+
+    label: str
+    measured: Number
+    matters: float | None = None
+    is_share: bool = False
+
+    def write(self, value: float, spell: Callable[[float], str] = number) -> str:
+        return f"{spell(100 * value)}{FIXED}%" if self.is_share else spell(value)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A quantity in words, for the table of all numbers; `other` and `change` where two nets are compared."""
+
+    label: str
+    value: str
+    other: str
+    change: str
+    null: str
+    spread: str
+    p: str
+    matters: str
+
+
+def line(this: Quantity, other: Quantity | None = None, *, clear: bool = False) -> Line:
+    """`clear` marks a change that is more than chance gives."""
+    measured = this.measured
+    return Line(
+        this.label,
+        this.write(measured.value),
+        "—" if other is None else this.write(other.measured.value),
+        "" if other is None else _change(this, measured.value - other.measured.value, clear),
+        "" if measured.null is None else this.write(measured.null, brief),
+        "" if measured.spread is None else this.write(measured.spread, brief),
+        "" if measured.p is None else p_value(measured.p),
+        "" if this.matters is None else this.write(this.matters, brief),
+    )
+
+
+def _change(quantity: Quantity, value: float, clear: bool) -> str:
+    """Empty where there is none."""
+    if value == 0:
+        return ""
+    text = f"{signed(100 * value)}{FIXED}points" if quantity.is_share else signed(value)
+    return f"{text}*" if clear else text
+
+
+def quantities(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Quantity]:
+    """Every number of a layer, by aspect and name, in reading order."""
+    return {
+        **_entries(layer, thresholds),
+        **_offsets(layer, thresholds),
+        **_spectrum(layer, thresholds),
+        **_correlations(layer, thresholds),
+        **_ratio(layer, thresholds),
+    }
+
+
+def _entries(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Quantity]:
+    found = layer.entries
+    if found is None:
+        return {}
+    matters = found.matters_from
+    mean = matters.get("mean")
+    return {
+        "mean": Quantity("mean of entries", found.mean, None if mean is None else mean * found.scale.value),
+        "scale": Quantity("scale (standard deviation)", found.scale),
+        "skew": Quantity("skew", found.skew, matters.get("skew")),
+        "kurtosis": Quantity("excess kurtosis", found.kurtosis, matters.get("kurtosis")),
+        "ks": Quantity("distance to normal (KS)", found.ks, thresholds.get("normal_distance")),
+        "anderson": Quantity("Anderson–Darling A²", found.anderson),
+        "zeros": Quantity("entries exactly 0", Number(found.zeros), is_share=True),
+    }
+
+
+def _offsets(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Quantity]:
+    found = layer.offsets
+    if found is None:
+        return {}
+    return {
+        "offset mean": Quantity("mean of offsets", Number(found.mean)),
+        "offset std": Quantity("standard deviation of offsets", Number(found.std)),
+        "offset ratio": Quantity("offsets, |mean| / std", found.ratio, thresholds.get("offset_ratio")),
+        "near mean": Quantity("offsets within ±10 % of their mean", Number(found.near_mean), is_share=True),
+    }
+
+
+def _spectrum(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Quantity]:
+    found = layer.spectrum
+    if found is None:
+        return {}
+    far, spread = thresholds.get("spectrum_distance"), thresholds.get("norm_spread")
+    share = Quantity(
+        "energy in spikes", Number(found.spike_share), thresholds.get("spike_share"), is_share=True
+    )
+    return {
+        "distance": Quantity("distance of the spectrum (KS)", found.distance, far),
+        "rescaled": Quantity("distance, rows and columns rescaled", found.rescaled, far),
+        "row norms": Quantity("variation of squared row norms", found.row_norms, spread),
+        "column norms": Quantity("variation of squared column norms", found.column_norms, spread),
+        "spikes": Quantity("spikes", Number(len(found.spikes))),
+        "spike share": share,
+        "stable rank": Quantity("stable rank", found.stable_rank),
+        "bulk scale": Quantity("scale fitted to the bulk", Number(found.scale)),
+        "lower": Quantity("lower edge of the law", Number(found.lower)),
+        "upper": Quantity("upper edge of the law", Number(found.upper)),
+        "null directions": Quantity("singular values that are 0", Number(found.null_directions)),
+    }
+
+
+def _correlations(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Quantity]:
+    made = {}
+    excess = thresholds.get("correlation")
+    for one in layer.correlations:
+        side = one.side
+        made[f"{side} rms"] = Quantity(
+            f"cosines of {side}, rms × √length", one.rms, None if excess is None else 1 + excess
+        )
+        made[f"{side} largest"] = Quantity(f"largest |cosine| of {side}", one.largest)
+        made[f"{side} ks"] = Quantity(f"cosines of {side}, distance to normal (KS)", one.ks)
+    if layer.blocks is not None:
+        made["blocks"] = Quantity("contrast between blocks", layer.blocks, thresholds.get("block_contrast"))
+    return made
+
+
+def _ratio(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Quantity]:
+    if layer.ratio is None:
+        return {}
+    words = "recovery error, layer ÷ shuffled (worst)"
+    return {"ratio": Quantity(words, layer.ratio, thresholds.get("recovery_ratio"))}

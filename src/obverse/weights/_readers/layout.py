@@ -1,0 +1,211 @@
+"""Which stored tensors are weights, and which matrices they hold, by their names and shapes. Not for values.
+
+The names are those of PyTorch and of the usual model files. A convolution is out × in·kh·kw; recurrent
+weights are split into gates, fused attention weights into query, key and value where three equal blocks of
+rows are what the name stands for. (`query_key_value` is left whole: there the three alternate from head to
+head, and the number of heads is not in the file.)
+
+Offsets: in recurrent layers the two biases add up, and weight_ih carries their sum, weight_hh none — but for
+the new gate of a GRU, where each keeps its own: the reset gate stands between them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+
+from torch import Tensor
+
+from ..._core.errors import BadInput
+from .state_dict import joined
+from .stored import Part, Stored, Weight, printable, weight
+
+_LONGEST_NAME = 1000
+_GATES = {
+    1: ("",),
+    3: ("reset gate", "update gate", "new gate"),
+    4: ("input gate", "forget gate", "cell gate", "output gate"),
+}
+_PROJECTIONS = ("query", "key", "value")
+_FUSED = {"qkv", "qkv_proj", "to_qkv", "wqkv", "c_attn"}
+_INPUTS_FIRST = {"c_attn", "c_proj", "c_fc"}  # GPT-2's layers, where they are stored in × out
+_RECURRENT = re.compile(r"(?P<module>(?:.*\.)?)weight_(?P<side>ih|hh|hr)(?P<layer>(?:_l\d+)?(?:_reverse)?)")
+_SEPARATE = re.compile(r"(?P<module>(?:.*\.)?)(?P<which>[qkv])_proj_weight")
+_SUFFIX = re.compile(r"(\.|(?<=_proj)_)weight$")
+_EMBEDDING = re.compile(r"embed(?!.*(proj|linear|dense|fc|norm|out))|(^|_)emb$|^wte$|^wpe$")
+# Biases, masks and scales of more than one dimension, as some files have them
+_NO_WEIGHT = re.compile(r"(.*_)?bias(_.*)?|(.*_)?mask|(.*_)?scales?(_inv)?")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What is known of a weight beyond its name and shape."""
+
+    kind: str
+    module: str | None = None
+    inputs_first: bool = False  # stored in × out/groups × …, as transposed convolutions are
+    groups: int = 1
+    bias: str | None = None  # the name of its bias, where it isn't the usual one
+
+
+def weights_in(
+    tensors: Mapping[str, Stored], origin: str, layers: Mapping[str, Layer] | None = None
+) -> tuple[Weight, ...]:
+    """The matrices in these tensors, in their order, each once; `layers` says more about some of them."""
+    for name in tensors:
+        if len(name) > _LONGEST_NAME:
+            raise BadInput(
+                f"names of at most {_LONGEST_NAME} characters in {origin}",
+                got=printable(name),
+                do="shorten it",
+            )
+    tensors, layers = joined(tensors), layers or {}
+    found: list[Weight] = []
+    seen = set()
+    for name, stored in tensors.items():
+        if not _is_weight(name, stored, origin):
+            continue
+        if stored.identity is not None and stored.identity in seen:
+            continue  # tied: the first name stands for both
+        seen.add(stored.identity)
+        found += _matrices(name, stored, tensors, layers.get(name), origin)
+    if not found:
+        kinds = Counter(f"{len(one.shape)}-dimensional {one.dtype}" for one in tensors.values())
+        raise BadInput(
+            f"floating-point matrices in {origin}",
+            got=", ".join(f"{count} {kind}" for kind, count in kinds.most_common(5)) or "no tensors",
+            do="audit the floating-point weights; integers say nothing without their scales",
+        )
+    return tuple(found)
+
+
+def _is_weight(name: str, stored: Stored, origin: str) -> bool:
+    if len(stored.shape) < 2 or _NO_WEIGHT.fullmatch(name.rpartition(".")[2]):
+        return False
+    if stored.dtype.startswith("complex"):
+        raise BadInput(
+            f"real numbers in {printable(name)} of {origin}",
+            got=stored.dtype,
+            do="audit its real and imaginary parts",
+        )
+    if stored.floating and 0 in stored.shape:
+        raise BadInput(
+            f"at least one value in {printable(name)} of {origin}",
+            got=f"shape {stored.shape}",
+            do="remove the empty tensor",
+        )
+    return stored.floating
+
+
+def _matrices(
+    name: str, stored: Stored, tensors: Mapping[str, Stored], layer: Layer | None, origin: str
+) -> Iterator[Weight]:
+    if match := _RECURRENT.fullmatch(name):
+        yield from _recurrent(name, stored, tensors, match, origin)
+        return
+    base = _SUFFIX.sub("", name)
+    last = base.rpartition(".")[2].lower()
+    bias = _bias(name, tensors, layer)
+    shape = stored.shape
+    inputs_first = layer.inputs_first if layer else _stored_inputs_first(last, shape, tensors, bias)
+    groups = layer.groups if layer else 1
+    rows, columns = shape[0], math.prod(shape[1:])
+    if inputs_first:
+        rows, columns = groups * shape[1], shape[0] // groups * math.prod(shape[2:])
+
+    def whole(values: Tensor) -> Tensor:
+        return outputs_first(values, groups) if inputs_first else values.flatten(1)
+
+    if len(shape) == 2 and rows == 3 * columns and (last in _FUSED or name.endswith("in_proj_weight")):
+        for index, projection in enumerate(_PROJECTIONS):
+            taken = slice(index * columns, (index + 1) * columns)
+            part, offsets = Part(stored, _then(whole, taken)), _rows_of(bias, rows, taken)
+            title = f"{base} ({projection})"
+            yield weight(title, "attention", (columns, columns), part, origin, offsets=offsets)
+        return
+    offsets = _rows_of(bias, rows, slice(None))
+    kind = layer.kind if layer else _kind(name, last, shape, bool(offsets))
+    if match := _SEPARATE.fullmatch(name):  # MultiheadAttention keeps the three biases in one
+        kind, start = "attention", "qkv".index(match["which"]) * rows
+        bias = tensors.get(f"{match['module']}in_proj_bias")
+        offsets = _rows_of(bias, 3 * rows, slice(start, start + rows))
+    if kind == "embedding" and len(shape) > 2 and math.prod(shape[:-2]) == 1:
+        rows, columns = shape[-2:]  # a table of positions, 1 × count × width
+    module = layer.module if layer else None
+    yield weight(base, kind, (rows, columns), Part(stored, whole), origin, offsets=offsets, module=module)
+
+
+def _recurrent(
+    name: str, stored: Stored, tensors: Mapping[str, Stored], match: re.Match[str], origin: str
+) -> Iterator[Weight]:
+    module, side, suffix = match["module"], match["side"], match["layer"]
+    rows, columns = stored.shape[0], math.prod(stored.shape[1:])
+    gates: tuple[str, ...] = ("",)
+    # With a projection, weight_hh reads its outputs and only weight_hr knows how wide the state is.
+    wide = tensors.get(f"{module}weight_hr{suffix}") or tensors.get(f"{module}weight_hh{suffix}")
+    if side != "hr" and wide and len(wide.shape) == 2 and wide.shape[1] and rows % wide.shape[1] == 0:
+        gates = _GATES.get(rows // wide.shape[1], gates)
+    hidden = rows // len(gates)
+    for index, gate in enumerate(gates):
+        taken = slice(index * hidden, (index + 1) * hidden)
+        sides = {"ih": ("ih", "hh"), "hh": (), "hr": ()}[side] if gate != "new gate" else (side,)
+        biases = [tensors.get(f"{module}bias_{one}{suffix}") for one in sides]
+        offsets = [part for bias in biases for part in _rows_of(bias, rows, taken)]
+        title = f"{name} ({gate})" if gate else name
+        part = Part(stored, itemgetter(taken))
+        yield weight(title, "recurrent", (hidden, columns), part, origin, offsets=offsets)
+
+
+def _then(cut: Callable[[Tensor], Tensor], taken: slice) -> Callable[[Tensor], Tensor]:
+    return lambda values: cut(values)[taken]
+
+
+def outputs_first(values: Tensor, groups: int = 1) -> Tensor:
+    """in × out/groups × … as out × in/groups · …"""
+    inputs, outputs, *kernel = values.shape
+    apart = values.reshape(groups, inputs // groups, outputs, *kernel)
+    return apart.transpose(1, 2).reshape(groups * outputs, -1)
+
+
+def _stored_inputs_first(
+    last: str, shape: tuple[int, ...], tensors: Mapping[str, Stored], bias: Stored | None
+) -> bool:
+    """Is this matrix in × out? Its bias tells where the sides differ; GPT-2's fused layer speaks for all."""
+    if len(shape) != 2:
+        return False
+    if shape[0] != shape[1] and bias is not None:
+        return bias.shape == shape[1:]
+    fused = (one.shape for name, one in tensors.items() if name.endswith("c_attn.weight"))
+    return last in _INPUTS_FIRST and any(one[1] == 3 * one[0] for one in fused if len(one) == 2)
+
+
+def _kind(name: str, last: str, shape: tuple[int, ...], has_bias: bool) -> str:
+    if _EMBEDDING.search(last) and (len(shape) == 2 or shape[0] == 1):
+        return "embedding"
+    if last == "query_key_value" or last in _FUSED:
+        return "attention"
+    if 3 <= len(shape) <= 5:
+        return "convolution"
+    return "linear" if len(shape) == 2 and (has_bias or name.endswith("weight")) else "matrix"
+
+
+def _bias(name: str, tensors: Mapping[str, Stored], layer: Layer | None) -> Stored | None:
+    if layer and layer.bias:
+        return tensors.get(layer.bias)
+    module, dot, last = name.rpartition(".")
+    if match := re.fullmatch(r"(.*)weight", last):
+        return tensors.get(f"{module}{dot}{match[1]}bias")
+    if match := re.fullmatch(r"([Ww])(\d*)", last):  # W1 and b1: the usual names in array files
+        return tensors.get(f"{module}{dot}b{match[2]}")
+    return None
+
+
+def _rows_of(bias: Stored | None, rows: int, taken: slice) -> list[Part]:
+    """These values of a bias, if it is one: a floating-point number for each of `rows`."""
+    if bias is None or not bias.floating or math.prod(bias.shape) != rows or rows not in (1, *bias.shape):
+        return []
+    return [Part(bias, lambda values: values.flatten()[taken])]

@@ -1,0 +1,85 @@
+"""Opens the weights in a file or a folder, whatever wrote it. Not for nets in memory: see `weights_of`.
+
+Files are not trusted: nothing in them is run, what they promise is checked against their size before memory
+is set aside, and every refusal names the file and the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..._core.errors import BadInput
+from .layout import weights_in
+from .numpy import open_npy, open_npz
+from .onnx import open_onnx
+from .safetensors import open_safetensors, open_shards
+from .stored import Stored, Weight
+from .torch import open_torch
+
+_INDEX = ".safetensors.index.json"
+_READERS: dict[str, Callable[[Path], dict[str, Stored]]] = {
+    ".safetensors": open_safetensors,
+    ".pt": open_torch,
+    ".pth": open_torch,
+    ".bin": open_torch,
+    ".ckpt": open_torch,
+    ".npz": open_npz,
+    ".npy": open_npy,
+    _INDEX: open_shards,
+}
+SUFFIXES = (*_READERS, ".onnx")
+
+
+def open_weights(path: Path) -> tuple[Weight, ...]:
+    """The matrices in .safetensors, .pt, .npz, .npy or .onnx, or in a folder with one or with shards.
+
+    Only names and shapes are read here; each `Weight.load` reads its own tensor.
+    """
+    try:
+        if path.is_dir():
+            path = _in_folder(path)
+        return _open_file(path)
+    except OSError as error:
+        raise BadInput(f"to read {path}", got=error.strerror or error, do="check the path") from None
+
+
+def _open_file(path: Path) -> tuple[Weight, ...]:
+    if not path.is_file():
+        got = "something else" if path.exists() else "no such file"
+        raise BadInput(f"a file of weights as {path}", got=got, do="check the path")
+    suffix = _suffix(path)
+    if suffix is None:
+        raise BadInput(
+            f"a name that ends in {', '.join(SUFFIXES)}",
+            got=path.name,
+            do="rename or convert the file",
+        )
+    if path.stat().st_size == 0:
+        raise BadInput(f"weights in {path}", got="an empty file", do="download or save it again")
+    if suffix == ".onnx":
+        return open_onnx(path)
+    return weights_in(_READERS[suffix](path), str(path))
+
+
+def _suffix(path: Path) -> str | None:
+    name = path.name.lower()
+    return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
+
+
+def _in_folder(folder: Path) -> Path:
+    """The one model in a folder: an index of shards, model.safetensors, or the only file of its kind."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    indices = [path for path in files if path.name.endswith(_INDEX)]
+    others = [path for path in files if _suffix(path) and path not in indices]
+    for usual in (f"model{_INDEX}", "model.safetensors"):
+        if folder / usual in files:
+            return folder / usual
+    for found in (indices, others):
+        if len(found) == 1:
+            return found[0]
+    raise BadInput(
+        f"one file of weights in {folder}",
+        got=", ".join(path.name for path in [*indices, *others][:5]) or "none",
+        do="name the file to audit",
+    )

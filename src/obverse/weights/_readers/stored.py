@@ -1,0 +1,117 @@
+"""A tensor where it lies, and the matrix to audit that is cut from it. Not for naming: see layout.
+
+Nothing is read when weights are listed: `load` reads one tensor when it is asked to, so a file of any size
+needs the memory of its largest layer only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..._core.errors import BadInput
+
+# What can be judged as it stands. Integers need a scale that is stored elsewhere, and packed 4- and 6-bit
+# floats are no numbers to torch.
+FLOATING = frozenset(
+    {
+        "float64",
+        "float32",
+        "float16",
+        "bfloat16",
+        "float8_e4m3fn",
+        "float8_e5m2",
+        "float8_e4m3fnuz",
+        "float8_e5m2fnuz",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor in memory or in a file: what it is, and how to read it."""
+
+    shape: tuple[int, ...]
+    dtype: str  # in torch's words: float32, int8, …
+    load: Callable[[], Tensor]
+    identity: Hashable = None  # equal for two names of one tensor
+
+    @property
+    def floating(self) -> bool:
+        return self.dtype in FLOATING
+
+
+@dataclass(frozen=True)
+class Weight:
+    """One matrix to audit; `load` brings it into memory only when asked.
+
+    What `load` and `load_bias` give may share memory with the net: it is to be read, not written to.
+    """
+
+    name: str  # features.0, attention.in_proj (query), rnn.weight_ih_l0 (input gate), …
+    kind: str  # linear, convolution, recurrent, attention, embedding, or matrix where nothing is known
+    rows: int  # outputs
+    columns: int  # inputs; in · kh · kw for convolutions
+    load: Callable[[], Tensor]  # rows × columns, float32, contiguous, finite
+    load_bias: Callable[[], Tensor | None]  # one float32 value a row
+    module: str | None = None  # the module whose output is h before its ReLU, where a module was given
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some entries of a stored tensor, as `cut` takes them out."""
+
+    stored: Stored
+    cut: Callable[[Tensor], Tensor]
+
+
+def weight(
+    name: str,
+    kind: str,
+    size: tuple[int, int],
+    part: Part,
+    origin: str,
+    *,
+    offsets: Sequence[Part] = (),
+    module: str | None = None,
+) -> Weight:
+    """`part` as a rows × columns matrix; its bias is the sum of `offsets`."""
+    title = printable(name)
+
+    def load() -> Tensor:
+        matrix = part.cut(part.stored.load().detach()).to(torch.float32).reshape(size).contiguous()
+        return finite(matrix, f"{title} of {origin}")
+
+    def load_bias() -> Tensor | None:
+        values = [one.cut(one.stored.load().detach()).to(torch.float32).reshape(size[0]) for one in offsets]
+        if not values:
+            return None
+        total = values[0].contiguous() if len(values) == 1 else torch.stack(values).sum(0)
+        return finite(total, f"the bias of {title} of {origin}")
+
+    return Weight(title, kind, *size, load, load_bias, module)
+
+
+def printable(name: str) -> str:
+    """A name as one can show it: a file may put line breaks and escape sequences into its names."""
+    shown = name[:200]
+    return shown if shown.isprintable() else repr(shown)[1:-1]
+
+
+def finite(values: Tensor, what: str) -> Tensor:
+    """Refuse NaN and infinity, saying where; the check itself takes no memory."""
+    low, high = torch.aminmax(values)  # NaN wins both
+    if bool(torch.isfinite(low) & torch.isfinite(high)):
+        return values
+    wrong = ~torch.isfinite(values)
+    nans, first = int(values.isnan().sum()), int(wrong.flatten().byte().argmax())
+    place = [int(index) for index in torch.unravel_index(torch.tensor(first), values.shape)]
+    raise BadInput(
+        f"finite float32 values in {what}",
+        got=f"{nans:,} NaN and {int(wrong.sum()) - nans:,} infinite values, the first at {place} "
+        f"of {' × '.join(map(str, values.shape))}",
+        do="audit a checkpoint from before they appeared",
+    )

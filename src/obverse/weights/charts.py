@@ -1,0 +1,234 @@
+"""The small multiples of an audit: SVG by hand, a few hundred bytes each. Not for large figures: see figures.
+
+Only numbers go in and every coordinate is clipped to its frame, so that nothing an audit file says can
+leave it. What all layers have in common (axes, the normal curve) is drawn once, in `SHARED`. Where two nets
+are compared, the first is filled and the second an outline.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ._law import density, edges
+from .results import Correlations, Entries, Histogram, LayerAudit, Offsets
+
+Array = npt.NDArray[np.float64]
+WIDTH, HEIGHT = 150, 80  # of the frame, in CSS pixels at its natural size; ticks stand below it
+ENTRIES = 6.0  # standard deviations to either side, as far as the histograms go
+HIGHEST = 0.56  # of the density of entries: the normal curve's peak of 0.4 fills most of the frame
+QUANTILES = 4.0
+FURTHEST = 2.0  # times the law's edge: spikes beyond are drawn as an arrow
+MOST_SPIKES = 60
+
+
+def coordinate(value: float) -> str:
+    """A tenth of a pixel is more than can be seen."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def across(values: npt.ArrayLike, low: float, high: float, length: float = WIDTH) -> Array:
+    """Where values lie between `low` and `high`, from 0 to `length` and never beyond."""
+    with np.errstate(all="ignore"):
+        share = (np.asarray(values, dtype=np.float64) - low) / np.float64(high - low)
+    result: Array = np.clip(np.nan_to_num(share, nan=0.0), 0.0, 1.0) * length
+    return result
+
+
+def up(values: npt.ArrayLike, high: float) -> Array:
+    """The vertical coordinate of heights between 0 and `high`."""
+    result: Array = HEIGHT - across(values, 0.0, high, HEIGHT)
+    return result
+
+
+def line(x: Array, y: Array) -> str:
+    return "M" + "L".join(f"{coordinate(a)} {coordinate(b)}" for a, b in zip(x, y, strict=True))
+
+
+def dots(x: Array, y: Array) -> str:
+    """Lines of no length, which a round cap makes dots."""
+    return "".join(f"M{coordinate(a)} {coordinate(b)}h0" for a, b in zip(x, y, strict=True))
+
+
+def steps(x: Array, y: Array) -> str:
+    """The outline of bars between the edges `x`, of heights `y`; equal neighbours are one bar."""
+    start = coordinate(x[0])
+    parts, place, level = [f"M{start} {HEIGHT}"], start, ""
+    for right, top in zip(map(coordinate, x[1:]), map(coordinate, y), strict=True):
+        if right == place:  # outside the frame
+            continue
+        if top == level:
+            parts[-1] = f"H{right}"
+        else:
+            parts += [f"V{top}", f"H{right}"]
+        place, level = right, top
+    return "".join(parts) + f"V{HEIGHT}"
+
+
+def path(kind: str, d: str) -> str:
+    return f'<path class="{kind}" d="{d}"/>'
+
+
+def tick(x: float, label: str, anchor: str = "middle") -> str:
+    """A label below the frame; `label` is never text from a file."""
+    place = "" if anchor == "middle" else f' class="{anchor}"'
+    return f'<text x="{coordinate(x)}" y="{HEIGHT + 13}"{place}>{label}</text>'
+
+
+def picture(title: str, parts: Iterable[str]) -> str:
+    """One small multiple; its frame is 150 × 80, with room for ticks below."""
+    return f'<svg viewBox="-2 -2 154 98" role="img" aria-label="{title}">{"".join(parts)}</svg>'
+
+
+def _axis(name: str, ticks: dict[float, str], more: str = "") -> str:
+    marks = "".join(f"M{coordinate(x)} {HEIGHT}v-4" for x in ticks)
+    labels = "".join(tick(x, label) for x, label in ticks.items())
+    return f'<g id="{name}">{path("axis", f"M0 {HEIGHT}H{WIDTH}{marks}")}{labels}{more}</g>'
+
+
+def _normal() -> str:
+    z = np.linspace(-ENTRIES, ENTRIES, 41)
+    heights = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    return f'<path id="normal" class="curve" d="{line(across(z, -ENTRIES, ENTRIES), up(heights, HIGHEST))}"/>'
+
+
+def shared() -> str:
+    """What the small multiples refer to, once a page."""
+    entry = {float(across(z, -ENTRIES, ENTRIES)): f"{z:g}".replace("-", "−") for z in (-3.0, 0.0, 3.0)}
+    quantile = {float(across(z, -QUANTILES, QUANTILES)): f"{z:g}".replace("-", "−") for z in (-2.0, 0.0, 2.0)}
+    diagonal = path("curve", f"M0 {HEIGHT}L{WIDTH} 0")
+    return (
+        '<svg class="shared" aria-hidden="true"><defs>'
+        f"{_axis('axis-entries', entry)}{_axis('axis-quantiles', quantile, diagonal)}{_normal()}</defs></svg>"
+    )
+
+
+def _heights(histogram: Histogram) -> Array:
+    """Shares by width; none where the edges do not ascend."""
+    counts = np.clip(np.asarray(histogram.counts, dtype=np.float64), 0.0, None)
+    with np.errstate(all="ignore"):
+        heights = counts / (counts.sum() * np.diff(np.asarray(histogram.edges, dtype=np.float64)))
+    result: Array = np.clip(np.nan_to_num(heights, nan=0.0, posinf=0.0), 0.0, None)
+    return result
+
+
+def entry_histogram(this: Entries, other: Entries | None = None) -> str:
+    parts = ['<use href="#axis-entries"/>']
+    for kind, one in (("bars", this), ("other", other)):
+        if one is not None and one.histogram.counts:
+            x = across(one.histogram.edges, -ENTRIES, ENTRIES)
+            parts.append(path(kind, steps(x, up(_heights(one.histogram), HIGHEST))))
+    return picture("Histogram of the entries and the normal curve", [*parts, '<use href="#normal"/>'])
+
+
+def cosine_histogram(this: Sequence[Correlations], other: Sequence[Correlations] = ()) -> str:
+    """Rows filled, columns dashed; of a second net the rows only, so that it stays readable."""
+    sides = [("bars" if one.side == "rows" else "second", one) for one in this if one.histogram.counts]
+    sides += [("other", one) for one in other if one.histogram.counts and one.side == "rows"]
+    parts = ['<use href="#axis-entries"/>']
+    for kind, one in sides[:4]:
+        x = across(one.histogram.edges, -ENTRIES, ENTRIES)
+        parts.append(path(kind, steps(x, up(_heights(one.histogram), HIGHEST))))
+    return picture("Histogram of cosines and the normal curve", [*parts, '<use href="#normal"/>'])
+
+
+def quantile_plot(this: Entries, other: Entries | None = None) -> str:
+    parts = ['<use href="#axis-quantiles"/>']
+    for kind, one in (("other dots", other), ("dots", this)):
+        if one is not None and one.quantiles:
+            z, observed = np.asarray(one.quantiles, dtype=np.float64).T
+            y = HEIGHT - across(observed, -QUANTILES, QUANTILES, HEIGHT)
+            parts.append(path(kind, dots(across(z, -QUANTILES, QUANTILES), y)))
+    return picture("Quantiles of the entries against those of a normal law", parts)
+
+
+def offset_histogram(this: Offsets, label: str, other: Offsets | None = None) -> str:
+    """On an axis with 0 in it: nearly constant offsets are a narrow peak away from 0."""
+    both = [one for one in (this, other) if one is not None and one.histogram.counts]
+    low = min([0.0, *(one.histogram.edges[0] for one in both)])
+    high = max([0.0, *(one.histogram.edges[-1] for one in both)])
+    zero = float(across(0.0, low, high))
+    parts = [path("axis", f"M0 {HEIGHT}H{WIDTH}M{coordinate(zero)} {HEIGHT}V0"), tick(zero, "0", _side(zero))]
+    for kind, one in zip(("bars", "other"), both, strict=False):
+        heights = _heights(one.histogram)
+        x = across(one.histogram.edges, low, high)
+        parts.append(path(kind, steps(x, up(heights, 1.08 * float(heights.max())))))
+    middle = float(across(this.mean, low, high))
+    if abs(middle - zero) > 30:  # room for both labels
+        parts.append(tick(middle, label, _side(middle)))
+    return picture("Histogram of the offsets", parts)
+
+
+def _side(x: float) -> str:
+    """Labels near the ends of the frame are anchored there."""
+    return "start" if x < 20 else "end" if x > WIDTH - 20 else "middle"
+
+
+def _singular_shares(values: Sequence[float], edge: float, bins: Array) -> Array:
+    """The density, in units of the law's edge, from quantiles: shares between bins by interpolation."""
+    with np.errstate(all="ignore"):
+        ascending = np.sort(np.nan_to_num(np.asarray(values, dtype=np.float64) / np.float64(edge)))
+    ranks = (np.arange(len(ascending)) + 0.5) / len(ascending)
+    below = np.interp(bins, ascending, ranks, left=0.0, right=1.0)
+    below[0] = 0.0  # what lies below the frame, and zeros, belong to the first bin
+    result: Array = np.diff(below) / np.diff(bins)
+    return result
+
+
+def _reach(layer: LayerAudit) -> float:
+    """The largest singular value, in units of the law's edge."""
+    if layer.spectrum is None or not layer.spectrum.upper > 0:
+        return 0.0
+    largest = [*layer.spectrum.values, *(spike.value for spike in layer.spectrum.spikes)]
+    return max((value / layer.spectrum.upper for value in largest), default=0.0)
+
+
+def spectrum_plot(this: LayerAudit, other: LayerAudit | None = None) -> str:
+    """Singular values in units of the law's upper edge, so that layers of all scales share an axis."""
+    both = [one for one in (this, other) if one is not None]
+    grid, law = _law(this.rows, this.columns)
+    # a long and narrow matrix has its law close to the edge: there the axis need not begin at 0
+    low = max(0.0, 1 - 3 * (1 - float(grid[0])))
+    high = 1.05 * min(max([1.1, *map(_reach, both)]), FURTHEST)
+    edge = float(across(1.0, low, high))
+    parts = [
+        path("axis", f"M0 {HEIGHT}H{WIDTH}M{coordinate(edge)} {HEIGHT}V0"),
+        tick(0, f"{low:.2g}", "start"),
+        tick(edge, "edge", "end" if edge > WIDTH - 14 else "middle"),
+    ]
+    bins = np.linspace(low, high, 37)
+    top = 1.3 * float(law.max()) or 2.0
+    for kind, one in zip(("bars", "other"), both, strict=False):
+        if one.spectrum is not None and one.spectrum.values and one.spectrum.upper > 0:
+            shares = _singular_shares(one.spectrum.values, one.spectrum.upper, bins)
+            parts.append(path(kind, steps(across(bins, low, high), up(shares, top))))
+    if law.any():
+        parts.append(path("curve", line(across(grid, low, high), up(law, top))))
+    for kind, one in zip(("spike", "spike other"), both, strict=False):
+        parts += _spikes(one, kind, low, high)
+    return picture("Singular values over the law of random matrices", parts)
+
+
+def _law(rows: int, columns: int) -> tuple[Array, Array]:
+    """Singular values in units of the upper edge, and their density; none for a shape that is none."""
+    if not (0 < rows < 2**53 and 0 < columns < 2**53):
+        return np.array([0.0, 1.0]), np.zeros(2)
+    lower, upper = edges(rows, columns)
+    # close together at both edges, where the density is steep
+    grid = (lower / upper + 1) / 2 - (1 - lower / upper) / 2 * np.cos(np.linspace(0.0, math.pi, 33))
+    return grid, density(grid, rows, columns, 1 / upper)
+
+
+def _spikes(layer: LayerAudit, kind: str, low: float, high: float) -> list[str]:
+    """A line from the axis to each; an arrow at the right for those beyond it."""
+    if layer.spectrum is None or not layer.spectrum.upper > 0:
+        return []
+    found = [spike.value / layer.spectrum.upper for spike in layer.spectrum.spikes[:MOST_SPIKES]]
+    marks = sorted({coordinate(x) for x in across([one for one in found if one < high], low, high)})
+    parts = [path(kind, "".join(f"M{x} {HEIGHT}v-26" for x in marks))] if marks else []
+    if any(one >= high for one in found):
+        parts.append(path(kind, f"M{WIDTH - 14} {HEIGHT - 30}h14m-6 -5l6 5l-6 5"))
+    return parts

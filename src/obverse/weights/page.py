@@ -1,0 +1,206 @@
+"""The page of an audit: one card a layer, small multiples and numbers, sortable. Not for measuring anything.
+
+Names and sentences of an audit are untrusted text: they go through the template's escaping, and only the
+SVG that `small` draws from numbers is put in as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePath
+
+from ..present import palette
+from ..present.template import environment, pairs, plain, script
+from ..training._words import listed, seconds
+from . import charts as small
+from ._against import Comparison, LayerChange, compare_audits
+from ._cells import Cell, Pair, cells
+from ._numbers import Line, line, number, quantities
+from ._page_tables import reversal_table, spike_table
+from .results import VERDICTS, Audit, Entries, LayerAudit, Spectrum, Verdict
+
+# A class of the stylesheet for each; the colour never says it alone.
+TONES: dict[Verdict, str] = {
+    "random-like": "good",
+    "random-like bulk with spikes": "mixed",
+    "not random-like": "bad",
+    "not judged": "none",
+}
+WORST_FIRST = ("bad", "mixed", "good", "none")
+LONGEST_NAME = 120
+LONGEST_SENTENCE = 600
+MOST_FINDINGS = 20
+MOST_NAMED = 20  # layers in a sentence; the rest is counted
+
+
+@dataclass(frozen=True)
+class Card:
+    """One layer of the page; `sort` holds what it can be sorted by, None for last."""
+
+    layer: LayerAudit
+    twin: LayerAudit | None
+    tone: str
+    sort: dict[str, float | None]
+    cells: tuple[Cell, ...]
+    lines: tuple[Line, ...]
+    facts: tuple[str, ...]
+    spikes: tuple[tuple[str, ...], ...]
+    more_spikes: int
+    reversal: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def changed(self) -> bool:
+        return self.twin is not None and self.twin.verdict != self.layer.verdict
+
+
+def render_audit(audit: Audit, other: Audit | None = None) -> str:
+    """The page as text; with `other`, each layer beside the one of the same name there."""
+    from markupsafe import Markup
+
+    from .. import __version__
+
+    comparison = None if other is None else compare_audits(other, audit)
+    twins = {} if other is None else {layer.name: layer for layer in other.layers}
+    clear = {} if comparison is None else {one.name: _clear(one) for one in comparison.layers}
+    code, digest = script("present/list.js", "weights/page.js")
+    engine = environment()
+    engine.filters["named"] = partial(plain, longest=LONGEST_NAME)
+    engine.filters["bounded"] = partial(plain, longest=LONGEST_SENTENCE)
+    engine.filters["whole"] = whole
+    return engine.get_template("weights/page.html.j2").render(
+        audit=audit,
+        other=other,
+        names=model_names(audit.model, "" if other is None else other.model),
+        change=[] if comparison is None else changes(comparison),
+        cards=[
+            card(layer, audit.thresholds, twins.get(layer.name), clear.get(layer.name, frozenset()))
+            for layer in audit.layers
+        ],
+        only_other=[] if comparison is None else [twins[name] for name in comparison.only_before],
+        verdicts=[(verdict, TONES[verdict], audit.count(verdict)) for verdict in VERDICTS],
+        tones=TONES,
+        tables={
+            "Thresholds": pairs(audit.thresholds),
+            "Settings": pairs(audit.settings),
+            "Versions": pairs(audit.versions),
+        },
+        seconds=seconds(audit.seconds),
+        most_findings=MOST_FINDINGS,
+        shared=Markup(small.shared()),
+        script=code,
+        digest=digest,
+        palette=palette,
+        version=__version__,
+    )
+
+
+def model_names(this: str, other: str) -> tuple[str, str]:
+    """What the nets are called, without the folders they lie in unless these tell them apart."""
+    parts = [PurePath(this).parts, PurePath(other).parts]
+    same = parts[0][-1:] == parts[1][-1:]
+    one, two = (plain("/".join(part[-2:] if same else part[-1:]), LONGEST_NAME) for part in parts)
+    return one or "this net", two or "another net"
+
+
+def _clear(change: LayerChange) -> frozenset[str]:
+    """The numbers that changed by more than chance gives."""
+    numbers = {"ratio": change.ratio, "distance": change.distance, "ks": change.ks}
+    return frozenset(name for name, one in numbers.items() if one is not None and one.clear)
+
+
+def card(
+    layer: LayerAudit,
+    thresholds: Mapping[str, float],
+    twin: LayerAudit | None = None,
+    clear: frozenset[str] = frozenset(),
+) -> Card:
+    """What the page says about one layer; `clear` are the numbers whose change gets a mark."""
+    there = {} if twin is None else quantities(twin, thresholds)
+    found = quantities(layer, thresholds)
+    lines = {name: line(one, there.get(name), clear=name in clear) for name, one in found.items()}
+    spikes, more_spikes = spike_table(layer)
+    spectrum, tone = layer.spectrum, TONES[layer.verdict]
+    return Card(
+        layer=layer,
+        twin=twin,
+        tone=tone,
+        sort={
+            "verdict": WORST_FIRST.index(tone),
+            "ratio": None if layer.ratio is None else layer.ratio.value,
+            "distance": None if spectrum is None else spectrum.distance.value,
+            "spikes": None if spectrum is None else len(spectrum.spikes),
+            "size": layer.rows * layer.columns,
+        },
+        cells=() if layer.verdict == "not judged" else cells(Pair(layer, twin, lines)),
+        lines=tuple(lines.values()),
+        facts=(*_about_entries(layer.entries), *_about_spectrum(layer.spectrum)),
+        spikes=spikes,
+        more_spikes=more_spikes,
+        reversal=reversal_table(layer.reversal, () if twin is None else twin.reversal),
+    )
+
+
+def _about_entries(entries: Entries | None) -> list[str]:
+    if entries is None:
+        return []
+    part = "" if entries.used == entries.count else f"; {whole(entries.used)} of them in distances and fits"
+    laws = list(entries.likelihoods.items())[:8]
+    fits = ", ".join(f"{plain(law, 20)} {number(nats)}" for law, nats in laws if law != "normal")
+    freedom = "" if entries.freedom is None else f" Student t: {number(entries.freedom)} degrees of freedom."
+    facts = [
+        f"{whole(entries.count)} entries{part}.",
+        f"Best law: {plain(entries.best_law, 20)}. Log-likelihood an entry beyond the normal’s, in nats: "
+        f"{fits}.{freedom}",
+    ]
+    if entries.distinct is not None:
+        grid = "" if entries.step is None else f", on a grid of step {number(entries.step)}"
+        facts.append(f"Only {whole(entries.distinct)} different values{grid}.")
+    return facts
+
+
+def _about_spectrum(spectrum: Spectrum | None) -> list[str]:
+    if spectrum is None or spectrum.method == "exact":
+        return []
+    error = "" if spectrum.error is None else f", good to ±{number(spectrum.error)}"
+    return [f"Too large for exact singular values in the time given: a Lanczos density{error}."]
+
+
+def whole(value: int) -> str:
+    """A whole number; larger ones than a layer can have are not spelled out."""
+    return f"{value:,}" if abs(value) < 10**15 else "more than 10¹⁵"
+
+
+def changes(comparison: Comparison) -> list[str]:
+    """What differs between two nets, in sentences; on the page A is the one after and B the one before."""
+    both = len(comparison.layers)
+    turns: dict[tuple[Verdict, Verdict], list[str]] = {}
+    for one in comparison.layers:
+        if one.verdict_before != one.verdict_after:
+            turns.setdefault((one.verdict_before, one.verdict_after), []).append(one.name)
+    changed = sum(map(len, turns.values()))
+    if not both:
+        said = ["No layer of A has the name of a layer of B, so there is nothing to compare."]
+    elif not changed:
+        said = [f"Layers that both have: {both}, each with the same verdict in A as in B."]
+    else:
+        said = [f"Of {both} layers that both have, {changed} got another verdict in A than in B."]
+    said += [f"{old.capitalize()} in B, {new} in A: {_some(names)}." for (old, new), names in turns.items()]
+    ratios = [one.ratio for one in comparison.layers if one.ratio is not None and one.ratio.clear]
+    if ratios:
+        worse = sum(ratio.after > ratio.before for ratio in ratios)
+        said.append(
+            f"Recovery against shuffled entries got clearly worse from B to A in {worse} of them and "
+        )
+        said[-1] += f"clearly better in {len(ratios) - worse}."
+    for letter, alone in (("A", comparison.only_after), ("B", comparison.only_before)):
+        if alone:
+            said.append(f"Only in {letter}: {_some(alone)}.")
+    return said + [f"Beware: they were {plain(note)}." for note in comparison.notes]
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = [plain(name, LONGEST_NAME) or "(no name)" for name in names[:MOST_NAMED]]
+    more = len(names) - MOST_NAMED
+    return listed(shown) if more <= 0 else f"{', '.join(shown)} and {more} more"

@@ -1,0 +1,240 @@
+"""What an audit says, as plain values. Not for computing them, nor for showing them.
+
+Weights are shaped as PyTorch shapes them: a layer has `rows` outputs (the paper's m hidden units) and
+`columns` inputs (the paper's n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from .._core.records import Record
+
+Verdict = Literal["random-like", "random-like bulk with spikes", "not random-like", "not judged"]
+VERDICTS: tuple[Verdict, ...] = (
+    "random-like",
+    "random-like bulk with spikes",
+    "not random-like",
+    "not judged",
+)
+
+
+@dataclass(frozen=True)
+class Number(Record):
+    """A measured number beside what random entries of that shape would give.
+
+    `spread` is the standard deviation under that null where `null` is given, and otherwise the standard
+    error of `value`; `p` is the chance of so extreme a value under the null.
+    """
+
+    value: float
+    spread: float | None = None
+    null: float | None = None
+    p: float | None = None
+
+
+@dataclass(frozen=True)
+class Histogram(Record):
+    """Counts between `edges` (one more than counts); what lies beyond the edges is in the outer bins."""
+
+    checks: ClassVar[tuple[tuple[str, Callable[[Any], bool]], ...]] = (
+        ("one more edge than counts", lambda record: len(record.edges) == len(record.counts) + 1),
+        ("edges in ascending order", lambda record: record.edges == tuple(sorted(record.edges))),
+        ("counts ≥ 0", lambda record: min(record.counts, default=0) >= 0),
+    )
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Entries(Record):
+    """The distribution of a layer's entries, and how far from normal it is."""
+
+    count: int
+    used: int  # entries in the Kolmogorov–Smirnov and Anderson–Darling distances and the likelihoods
+    mean: Number
+    scale: Number  # standard deviation
+    skew: Number
+    kurtosis: Number  # excess: 0 for a normal law
+    ks: Number  # Kolmogorov–Smirnov distance to the fitted normal
+    anderson: Number  # Anderson–Darling A² against the fitted normal
+    best_law: str  # normal, Laplace, Student t or uniform
+    likelihoods: dict[str, float]  # mean log-likelihood an entry, minus that of the normal (nats)
+    freedom: float | None  # degrees of freedom of the fitted Student t
+    matters_from: dict[str, float]  # |mean|/scale, |skew|, |kurtosis| that change the recovery error by 10 %
+    zeros: float  # the share of entries that are exactly 0
+    distinct: int | None  # how many different values there are, where that is few
+    step: float | None  # the grid they lie on, where they do
+    histogram: Histogram  # of (entry − mean) / scale
+    quantiles: tuple[tuple[float, float], ...]  # (normal, observed), both standardized
+
+
+@dataclass(frozen=True)
+class Offsets(Record):
+    """The biases of a layer: the paper finds them nearly constant (|mean| / std > 5)."""
+
+    count: int
+    mean: float
+    std: float
+    ratio: Number  # |mean| / std, at most 1e9 (constant offsets)
+    near_mean: float  # the share within ±10 % of the mean
+    histogram: Histogram
+
+
+@dataclass(frozen=True)
+class Spike(Record):
+    """A singular value beyond what noise reaches."""
+
+    value: float  # as observed
+    strength: float  # of the planted rank-one part, the noise's inflation taken off
+    share: float  # of the layer's energy ‖W‖²
+    p: float  # of noise reaching so far (Tracy–Widom)
+
+
+@dataclass(frozen=True)
+class Spectrum(Record):
+    """Singular values against the Marchenko–Pastur law (quarter circle when square)."""
+
+    method: Literal["exact", "lanczos"]
+    scale: float  # of the entries, as fitted to the bulk
+    lower: float  # the law's edges
+    upper: float
+    distance: Number  # Kolmogorov–Smirnov distance of the bulk to the fitted law
+    rescaled: Number  # the same when rows and columns are first given equal norms
+    row_norms: Number  # coefficient of variation of the squared norms of rows
+    column_norms: Number
+    spikes: tuple[Spike, ...]
+    spike_share: float  # of the energy
+    stable_rank: Number  # ‖W‖²_F / ‖W‖²
+    null_directions: int  # singular values that are zero
+    values: tuple[float, ...]  # singular values, ascending; thinned to at most a few hundred quantiles
+    error: float | None = None  # of the distances, where the spectrum is a Lanczos density
+
+
+@dataclass(frozen=True)
+class Correlations(Record):
+    """Cosines between the rows (or the columns) of a layer: N(0, 1/length) for random entries."""
+
+    side: Literal["rows", "columns"]
+    used: int  # so many rows or columns were compared with each other
+    length: int
+    rms: Number  # root mean square of √length · cosine: 1 for random entries
+    largest: Number  # largest |cosine|
+    ks: Number  # distance of √length · cosine to N(0, 1)
+    histogram: Histogram  # of √length · cosine
+
+
+@dataclass(frozen=True)
+class Recovered(Record):
+    """How one matrix gives h back; errors are ‖ĥ − h‖² / ‖h‖², means over draws of h."""
+
+    error: Number  # at the best uniform threshold
+    threshold: float  # that threshold over ‖h‖
+    deviation: Number  # ‖Wᵀx − h‖∞ / ‖h‖ (Lemma 2.5's δ)
+
+
+@dataclass(frozen=True)
+class Reversal(Record):
+    """h → x → ĥ through the layer and through its controls, at one sparsity."""
+
+    source: Literal["random", "data"]  # where h comes from
+    sparsity: float  # k: non-zeros of h (their mean, for data)
+    kept: float  # t: inputs kept
+    samples: int
+    layer: Recovered
+    shuffled: Recovered  # the same entries in random order
+    gaussian: Recovered  # fresh normal entries
+    predicted: Recovered  # the closed form for normal entries
+    own_bias: Number | None  # the layer's error at its own bias in place of the best threshold
+    ratio: Number  # layer ÷ shuffled
+    interval: tuple[float, float]  # 95 % confidence of the ratio
+    peak: float  # ‖h‖∞ / ‖h‖
+    peak_bound: float  # √(log k / k), which the theorem wants the peak not to exceed by much
+    sparse_enough: bool  # k < t
+    dense_enough: bool  # t < k²
+
+
+@dataclass(frozen=True)
+class Finding(Record):
+    """One aspect of a layer in words."""
+
+    aspect: Literal["entries", "offsets", "spectrum", "norms", "correlations", "blocks", "recovery"]
+    random_like: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class LayerAudit(Record):
+    """Everything about one weight matrix; what was not measured is None."""
+
+    checks: ClassVar[tuple[tuple[str, Callable[[Any], bool]], ...]] = (
+        ("rows and columns ≥ 1", lambda record: min(record.rows, record.columns) >= 1),
+    )
+    name: str
+    kind: str  # linear, convolution, …
+    rows: int
+    columns: int
+    verdict: Verdict
+    sentence: str
+    findings: tuple[Finding, ...] = ()
+    entries: Entries | None = None
+    offsets: Offsets | None = None
+    spectrum: Spectrum | None = None
+    correlations: tuple[Correlations, ...] = ()
+    blocks: Number | None = None  # contrast between blocks of the matrix that rows and columns don't explain
+    reversal: tuple[Reversal, ...] = ()
+    seconds: float = 0.0
+
+    def worst(self, source: Literal["random", "data"] = "random") -> Reversal | None:
+        """The sparsity at which the layer does worst against its shuffled entries."""
+        found = [one for one in self.reversal if one.source == source]
+        return max(found, key=lambda one: one.ratio.value, default=None)
+
+    @property
+    def ratio(self) -> Number | None:
+        """Layer ÷ shuffled where it is worst among random h: the one number of reversibility."""
+        worst = self.worst()
+        return None if worst is None else worst.ratio
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.rows} × {self.columns}): {self.sentence}"
+
+
+@dataclass(frozen=True)
+class Audit(Record):
+    """The layers of a net, judged by `thresholds`."""
+
+    model: str
+    layers: tuple[LayerAudit, ...]
+    thresholds: dict[str, float]
+    settings: dict[str, Any]  # seed, keep, samples, budget
+    versions: dict[str, str]
+    seconds: float
+
+    def count(self, verdict: Verdict) -> int:
+        return sum(layer.verdict == verdict for layer in self.layers)
+
+    @property
+    def summary(self) -> str:
+        """One line about the whole net."""
+        judged = [layer for layer in self.layers if layer.verdict != "not judged"]
+        if not judged:
+            return f"no layer of {len(self.layers)} is large enough to judge"
+        counts = [f"{self.count(verdict)} {verdict}" for verdict in VERDICTS[:3] if self.count(verdict)]
+        too_small = len(self.layers) - len(judged)
+        tail = f" ({too_small} too small to judge)" if too_small else ""
+        return f"{len(judged)} layer{'s'[: len(judged) != 1]}: {', '.join(counts)}{tail}"
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, one row a layer; the columns are those of audit.csv."""
+        from ._tables import to_frame
+
+        return to_frame(self)
+
+    def __iter__(self) -> Iterator[LayerAudit]:
+        return iter(self.layers)
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary, *(f"  {layer}" for layer in self.layers)])

@@ -1,0 +1,59 @@
+"""The Audit tab: one layer of the net against random numbers of its shape, with pictures. Not verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from ..app._explorer.subject import Subject
+from ..present.fields import Fields
+from . import charts as small
+from ._audit import audit
+from ._thresholds import Thresholds
+from .page import card
+from .results import LayerAudit
+
+BUDGET = 2.0  # seconds for exact singular values of a layer: somebody is waiting
+LARGEST = 2**23  # entries of a layer
+
+
+def audit_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
+    """One layer: verdict, sentence, findings, and the small pictures as SVG."""
+    names = [one.name for one in subject.weights]
+    name = fields.choice("layer", names)
+    keep = fields.number("keep", 0.05, 1.0)
+    weight = subject.weight(name)
+    if weight.rows * weight.columns > LARGEST:
+        sentence = (
+            f"too large to audit while you wait ({weight.rows:,} × {weight.columns:,}): use obverse audit"
+        )
+        layer = LayerAudit(name, weight.kind, weight.rows, weight.columns, "not judged", sentence)
+    else:
+        (layer,) = audit((weight,), keep=keep, budget=BUDGET).layers
+    shown = card(layer, asdict(Thresholds()))
+    worst = layer.worst()
+    return {
+        "name": name,
+        "shape": f"{weight.rows:,} × {weight.columns:,}",
+        "kind": weight.kind,
+        "verdict": layer.verdict,
+        "tone": shown.tone,
+        "sentence": layer.sentence,
+        "ratio": None if worst is None else worst.ratio.value,
+        "recovery": None if worst is None else worst.layer.error.value,
+        "predicted": None if worst is None else worst.predicted.error.value,
+        "cells": [
+            {
+                "title": cell.title,
+                "picture": None if cell.picture is None else str(cell.picture),
+                "missing": cell.missing,
+                "keys": [[key.label, key.value] for key in cell.keys],
+            }
+            for cell in shown.cells
+        ],
+    }
+
+
+def shared() -> str:
+    """What all pictures have in common, as SVG."""
+    return small.shared()
