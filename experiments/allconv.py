@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from obverse._core.files import write_json
+from obverse._core.statistics import mean_and_se
 from obverse.data import Dataset, load
 from obverse.training import (
     ClassifierTask,
@@ -28,7 +29,6 @@ from obverse.training import (
     initial_net,
     read_run,
 )
-from obverse.training._compare import mean_and_se
 from obverse.training._rundir import describe_environment
 from obverse.training._settings import read_toml
 

@@ -26,9 +26,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from trials import RESULTS
 
+from obverse._core.random import BATCHES, INITIAL, derive_generator, derive_seed
 from obverse.data import Dataset, load
 from obverse.nets import relu_mlp
-from obverse.training._seeds import BATCHES, INITIAL, derive_generator, derive_seed
 from obverse.weights import audit
 from obverse.weights._tables import rows
 

@@ -28,10 +28,10 @@ import torch
 from result_files import RESULTS, measure
 from shadow_variants import FromEitherLayer, HalfTheBatch, Rising, Variant
 
+from obverse._core.random import STEPS, derive_seed
 from obverse.data import Dataset, load
 from obverse.shadow import ShadowLoss
 from obverse.training import Settings
-from obverse.training._seeds import STEPS, derive_seed
 
 FOLDER = RESULTS / "better-shadow"
 QUICK_FOLDER = Path("runs") / "quick" / "better-shadow"

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from obverse._core.random import BATCHES, INITIAL, SPLIT, STEPS, derive_generator, derive_seed
 from obverse.data import Dataset
 from obverse.nets._small_conv import small_cnn
 from obverse.shadow import Shadow, ShadowLoss, recovery
 from obverse.shadow._controls import noisy
-from obverse.training._seeds import BATCHES, INITIAL, SPLIT, STEPS, derive_generator, derive_seed
 
 HELD_OUT = 5000  # training points outside the labelled ones, for the choice of rates and variants
 SHADOWS = 1000  # test points whose shadows are measured

@@ -29,10 +29,10 @@ from result_files import RESULTS, short
 from torch import Tensor, nn
 
 from obverse._core.files import write_text
+from obverse._core.random import INITIAL, SPLIT, STEPS, derive_generator, derive_seed
 from obverse.data import Dataset, load
 from obverse.nets import relu_mlp
 from obverse.training._batches import Batches
-from obverse.training._seeds import INITIAL, SPLIT, STEPS, derive_generator, derive_seed
 
 FOLDER = RESULTS / "few-labels"
 QUICK_FOLDER = Path("runs") / "quick" / "few-labels"

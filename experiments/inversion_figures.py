@@ -81,7 +81,7 @@ def draw_pictures(results: dict[str, Any], place: Path, images: int = 3) -> None
     from matplotlib.figure import Figure
     from safetensors.torch import load_file
 
-    from obverse.training._images import displayed
+    from obverse.present.png import displayed
 
     found = [(name, layer) for name, layer, _ in layers(results)]
     titles = ("original", "shadow", "refined", "optimizer")

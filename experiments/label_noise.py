@@ -27,9 +27,9 @@ from result_files import RESULTS, short
 from torch import Tensor
 
 from obverse._core.errors import BadInput
+from obverse._core.random import SPLIT, derive_generator
 from obverse.data import Dataset, load
 from obverse.data._noise import flip_labels, read_labels
-from obverse.training._seeds import SPLIT, derive_generator
 
 FOLDER = RESULTS / "label-noise"
 QUICK_FOLDER = Path("runs") / "quick" / "label-noise"

@@ -31,7 +31,7 @@ import torch
 from torch import Tensor
 
 from obverse._core.files import write_text
-from obverse.claims._work import one_thread
+from obverse._core.threads import one_thread
 from obverse.data import Dataset, load
 from obverse.ladder._agreement import Agreement, agreements
 from obverse.ladder._cluster import event_teacher, find_centres, k_means, nearest

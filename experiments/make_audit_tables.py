@@ -12,7 +12,7 @@ from typing import Any
 import audit_trained_nets as nets
 from make_results import DOCS, percent, put_between_marks, table
 
-from obverse.training._compare import mean_and_se
+from obverse._core.statistics import mean_and_se
 
 Record = dict[str, Any]
 Row = dict[str, Any]

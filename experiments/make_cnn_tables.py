@@ -14,8 +14,9 @@ from typing import Any
 from cnn_shadow import ALL, DATA, LONG, NOISE, PLAIN, RATES, RESULTS, SHADOW, VARIANTS, best
 from make_results import DOCS, differences, holm, percent, put_between_marks, small, table
 
+from obverse._core.statistics import mean_and_se
 from obverse.present.palette import GREY, LIGHT
-from obverse.training._compare import mean_and_se, paired_p_value
+from obverse.training._compare import paired_p_value
 
 Records = list[dict[str, Any]]
 SIZES = {1000: "1,000", 5000: "5,000", ALL: "all"}

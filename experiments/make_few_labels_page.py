@@ -21,8 +21,9 @@ from few_label_methods import METHODS
 from make_results import DOCS, differences, gaps, holm, percent, put_between_marks, table
 
 from obverse._core.files import write_text
+from obverse._core.statistics import mean_and_se
 from obverse.present.palette import GREY, LIGHT
-from obverse.training._compare import mean_and_se, paired_p_value
+from obverse.training._compare import paired_p_value
 
 TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "digits": "Digits, 8×8"}
 # A colour each that colour-blind readers can tell apart, and a marker each for print.

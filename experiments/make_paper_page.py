@@ -25,7 +25,8 @@ from paper_curves_figures import (
 )
 from paper_curves_runs import read
 
-from obverse.training._compare import mean_and_se, paired_p_value
+from obverse._core.statistics import mean_and_se
+from obverse.training._compare import paired_p_value
 
 SHOWN = ("test_error", "shadow_error", "label_agreement")
 HEAD = ["method", "rate", "weight", "seeds", "test error %", "error on shadows %", "same label %"]

@@ -16,8 +16,9 @@ import mnist_5000_labels as few
 import mnist_width_5000 as wide
 from trials import key_of, read_results
 
+from obverse._core.statistics import mean_and_se
 from obverse.present.palette import LIGHT
-from obverse.training._compare import mean_and_se, paired_p_value
+from obverse.training._compare import paired_p_value
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -18,8 +18,8 @@ import unlabelled as few
 from drawing import new_figure, save, tidy
 from make_results import DOCS, differences, gap_table, percent, put_between_marks, table
 
+from obverse._core.statistics import mean_and_se
 from obverse.present.palette import GREY, LIGHT
-from obverse.training._compare import mean_and_se
 
 # Errors in % of fully connected nets with 100 MNIST labels, as their papers print them.
 PUBLISHED = [

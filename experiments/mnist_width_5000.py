@@ -20,9 +20,9 @@ from pathlib import Path
 import torch
 from trials import RESULTS
 
+from obverse._core.random import STEPS, derive_seed
 from obverse.data import Dataset, load
 from obverse.training import ClassifierTask, Settings
-from obverse.training._seeds import STEPS, derive_seed
 
 FOLDER = RESULTS / "mnist-width-5000"
 BASE = Settings(data="mnist", hidden=(5000, 5000), weight=0.0)

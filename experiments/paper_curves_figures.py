@@ -15,8 +15,8 @@ import paper_curves as paper
 from drawing import new_figure, tidy
 from paper_curves_runs import read
 
+from obverse._core.statistics import mean_and_se
 from obverse.present.palette import LIGHT, MARKERS
-from obverse.training._compare import mean_and_se
 
 # Colour and marker of an arm, in every figure. The variants of Figure 7 are never in one with dropout.
 LOOK = {

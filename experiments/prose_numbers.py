@@ -20,7 +20,7 @@ from obverse.diversity import intrinsic_dimension
 from obverse.identity import factorize, memorize
 from obverse.identity._factorize import product
 from obverse.ladder import compare, enumerate_teacher, random_student, tree
-from obverse.shadow.bench_tab_ import LAWS, Bench, simulate
+from obverse.shadow.tab._bench import LAWS, Bench, simulate
 
 RESULTS = Path(__file__).parent / "results" / "prose" / "numbers.json"
 TRIALS = 200

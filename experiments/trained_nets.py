@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from obverse._core.files import replace_atomically
+from obverse._core.random import BATCHES, INITIAL, derive_generator
 from obverse.data import Dataset, load
 from obverse.nets import small_cnn, small_resnet
-from obverse.training._seeds import BATCHES, INITIAL, derive_generator
 
 WEIGHTS = Path(__file__).parent.parent / "runs" / "trained-nets"
 BATCH = 100

@@ -16,8 +16,8 @@ import torch
 from sweeps import TINY, loaded, plain, wait_for
 
 from obverse._core.errors import BadInput
+from obverse._core.interrupts import Interrupted
 from obverse.claims import Claim, Equal, MeanBelow, grid, run
-from obverse.training._fit import Interrupted
 
 
 @pytest.fixture(scope="module")

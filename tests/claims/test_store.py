@@ -11,10 +11,10 @@ from sweeps import TINY, loaded, plain, wait_for
 
 from obverse._core.errors import BadInput
 from obverse._core.files import MAX_JSON, WriteFailed
+from obverse._core.interrupts import Interrupted
+from obverse._core.locks import RunLocked
 from obverse.claims import _work as work
 from obverse.claims import find, grid, read_sweep, run
-from obverse.training._fit import Interrupted
-from obverse.training._rundir import RunLocked
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,8 @@ from obverse.data import load
 from obverse.diversity._measure import assess
 from obverse.diversity._verdict import outlook, verdict
 from obverse.diversity._words import rows
-from obverse.diversity.command import FULL, QUICK
+from obverse.diversity.command import FULL, QUICK, open_data, open_subject
 from obverse.diversity.results import read_diversity
-from obverse.diversity.subject_ import open_data, open_subject
 from training.helpers import files_below
 
 from .test_progress import on_a_terminal

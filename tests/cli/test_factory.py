@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from obverse._core.errors import BadInput
-from obverse.present.factory import load_weights_file, make_net, parse_arguments, parse_value
+from obverse.nets._factory import load_weights_file, make_net, parse_arguments, parse_value
 
 MODULE = """
 import torch

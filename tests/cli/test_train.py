@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from obverse._core.locks import locked
 from obverse.training import read_run
-from obverse.training._rundir import locked
 from obverse.training.command.train import hint
 from training.helpers import files_below, metrics_without_seconds, tensor_bytes, tiny_npz, train
 

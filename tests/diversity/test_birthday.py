@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from obverse._core.errors import BadInput
+from obverse._core.statistics import clopper_pearson, lower_limit
 from obverse.diversity._birthday import birthday_test
-from obverse.diversity._bounds import clopper_pearson, effective_support_bound, lower_limit, support_at_least
+from obverse.diversity._bounds import effective_support_bound, support_at_least
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -17,13 +17,12 @@ from mpmath import sqrt as mp_sqrt
 from scipy import stats
 
 from obverse._core.errors import BadInput
+from obverse._core.statistics import clopper_pearson, lower_limit
 from obverse.diversity._bounds import (
-    clopper_pearson,
     effective_support_bound,
     forward_bound,
     forward_bound_printed,
     log_no_collision,
-    lower_limit,
     popular_estimate,
     printed_bound,
     support_at_least,

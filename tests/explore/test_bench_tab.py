@@ -10,7 +10,7 @@ import torch
 
 from obverse._core.errors import BadInput
 from obverse.present.fields import Fields
-from obverse.shadow.bench_tab_ import AXES, LAWS, Bench, laws, measure_answer, predict_answer, simulate
+from obverse.shadow.tab._bench import AXES, LAWS, Bench, laws, measure_answer, predict_answer, simulate
 
 BODY = {"n": 600, "m": 100, "k": 10, "t": 500, "offset": 1.5, "axis": "offset"}
 

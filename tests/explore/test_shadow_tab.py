@@ -13,7 +13,7 @@ from obverse.app._explorer import Subject
 from obverse.data import Dataset
 from obverse.present.fields import Fields
 from obverse.shadow import recovery, smooth
-from obverse.shadow.tab import PATIENCE, SAMPLES, affordable, shadow_answer
+from obverse.shadow.tab._shadow import PATIENCE, SAMPLES, affordable, shadow_answer
 
 BODY = {"index": 3, "layer": "h2", "keep": 1.0, "smooth": 0, "refine": 0, "match_norm": False, "seed": 0}
 

@@ -112,16 +112,16 @@ def results() -> Iterator[tuple[str, str]]:
     from sample_surveys import sample_survey, surveyed
     from sample_sweeps import sample_sweep
 
-    from obverse.claims.table_ import print_sweep
-    from obverse.diversity._pictures import write_pictures
-    from obverse.diversity.table_ import print_diversity
-    from obverse.identity.table_ import print_recall
-    from obverse.ladder.table_ import print_ladder
+    from obverse.claims.command import print_sweep
+    from obverse.diversity.charts import write_pictures
+    from obverse.diversity.command import print_diversity
+    from obverse.identity.command import print_recall
+    from obverse.ladder.command import print_ladder
     from obverse.present import build
-    from obverse.shadow.table_ import print_survey
-    from obverse.training._search.table_ import print_search
+    from obverse.shadow.command import print_survey
+    from obverse.training._search.command import print_search
     from obverse.weights._against import compare_audits
-    from obverse.weights.table_ import print_audit, print_comparison
+    from obverse.weights.command import print_audit, print_comparison
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

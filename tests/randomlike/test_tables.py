@@ -12,7 +12,8 @@ from dataclasses import replace
 import pytest
 
 from obverse import ObverseError
-from obverse.weights._tables import COLUMNS, printable, rows, to_csv, to_frame
+from obverse._core.text import printable
+from obverse.weights._tables import COLUMNS, rows, to_csv, to_frame
 from obverse.weights.results import Audit
 from randomlike.made_audits import made_audit, made_layer, made_reversal, unmeasured
 

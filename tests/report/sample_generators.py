@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from obverse.training._generators.charts import keep_stages
 from obverse.training._generators.fit import fit_generator, generator_task
-from obverse.training._generators.pictures import keep_stages
 from obverse.training._generators.settings import GeneratorSettings
 from obverse.training._rundir import create_generator_run
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from obverse.shadow._strips import write_pictures
 from obverse.shadow._survey import Surveyor, survey
+from obverse.shadow.charts import write_pictures
 from obverse.shadow.results import NAME, LayerSurvey, Reading, Survey, write_survey
 
 ATTACK = "</style></title></svg></table><script>alert(1)</script><b onclick=alert(2)>'\"" + "x" * 5000

@@ -30,13 +30,14 @@ from sample_audits import (
 from scipy.integrate import trapezoid
 
 from obverse._core.errors import BadInput
+from obverse._core.text import brief, number
 from obverse.present import build
+from obverse.present.chart import HEIGHT, WIDTH
 from obverse.weights import charts as small
 from obverse.weights._against import compare_audits
-from obverse.weights._numbers import brief, number, signed
+from obverse.weights._numbers import signed
 from obverse.weights._reading import write_audit
-from obverse.weights._recovery_chart import LOG_BELOW, recovery_bars
-from obverse.weights.charts import HEIGHT, WIDTH
+from obverse.weights.charts import LOG_BELOW, recovery_bars
 from obverse.weights.page import changes, model_names, render_audit
 from obverse.weights.results import Audit, Histogram, LayerAudit, Number, Spike
 

@@ -21,7 +21,7 @@ from test_browser import (
     save_screenshot,
 )
 
-from obverse.diversity._pictures import write_pictures
+from obverse.diversity.charts import write_pictures
 from obverse.diversity.results import NAME, write_diversity
 from obverse.present import build
 

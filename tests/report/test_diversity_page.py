@@ -18,11 +18,10 @@ from sample_diversity import ATTACK, hostile, measured, sample_diversity
 from test_audit_page import Reader, words
 
 from obverse._core.errors import BadInput
+from obverse._core.text import FIXED
 from obverse.diversity._birthday import Birthday
 from obverse.diversity._measure import Pictures, assess
 from obverse.diversity._numbers import about, chance, down_to, times, up_to
-from obverse.diversity._pictures import FOLDER, LONGEST, read_pictures, shown, write_pictures
-from obverse.diversity._pictures import NAME as LIST
 from obverse.diversity._verdict import copying, levels, notices, outlook, verdict
 from obverse.diversity._words import (
     birthday_rows,
@@ -33,12 +32,22 @@ from obverse.diversity._words import (
     skipped,
     smoothness_rows,
 )
-from obverse.diversity.charts import LENGTH, ROW, Line, lines
+from obverse.diversity.charts import (
+    FOLDER,
+    LENGTH,
+    LONGEST,
+    ROW,
+    Line,
+    lines,
+    read_pictures,
+    shown,
+    write_pictures,
+)
+from obverse.diversity.charts import NAME as LIST
 from obverse.diversity.page import PAGE, diversity_page, fixed, render_diversity
 from obverse.diversity.results import NAME, Diversity, diversity_text, write_diversity
 from obverse.present import build
 from obverse.present.axis import Axis, axis_for
-from obverse.training._words import FIXED
 
 KINDS = ("full", "few", "plain", "points")
 

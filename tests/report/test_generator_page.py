@@ -32,8 +32,8 @@ from obverse._core.errors import BadInput
 from obverse.data import load
 from obverse.generative._mixture import Mixture
 from obverse.present import build
+from obverse.training._generators.charts import album, check_pictures, levels, sheet, stage_epochs
 from obverse.training._generators.fit import load_generator
-from obverse.training._generators.pictures import album, check_pictures, levels, sheet, stage_epochs
 from obverse.training._generators.results import read_generator_results
 from obverse.training._generators.words import number
 from obverse.training._rundir import read_generator_run

@@ -27,6 +27,7 @@ from test_browser import (
 )
 
 from obverse._core.errors import BadInput
+from obverse._core.text import FIXED
 from obverse.present import build
 from obverse.training._search.charts import (
     CELL_HEIGHT,
@@ -44,7 +45,6 @@ from obverse.training._search.charts import (
 from obverse.training._search.page import render_search
 from obverse.training._search.results import NAME, SearchResult, read_result, write_result
 from obverse.training._search.words import ordered, outlook, row, verdict
-from obverse.training._words import FIXED
 
 
 def text_of(found: SearchResult) -> str:

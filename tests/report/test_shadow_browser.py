@@ -24,7 +24,7 @@ from test_browser import (
 )
 
 from obverse.present import build
-from obverse.shadow._strips import FOLDER, NAME
+from obverse.shadow.charts import FOLDER, NAME
 from obverse.shadow.results import NAME as SURVEY
 from obverse.shadow.results import survey_text
 

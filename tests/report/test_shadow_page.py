@@ -20,22 +20,27 @@ from test_audit_page import HUGE, TINY, Reader, words
 
 from obverse._core.errors import BadInput
 from obverse.present import build
-from obverse.shadow._strips import (
+from obverse.present.png import displayed
+from obverse.shadow._words import RANDOM, SWITCHES, notices, summary
+from obverse.shadow.charts import (
     FOLDER,
+    HEIGHT,
     NAME,
+    WIDTH,
+    _across,
+    _marks,
     choose_examples,
     count_examples,
+    draw,
+    panels,
     read_pictures,
     spread,
     why_not,
     write_pictures,
 )
-from obverse.shadow._words import RANDOM, SWITCHES, notices, summary
-from obverse.shadow.charts import HEIGHT, WIDTH, _across, _marks, draw, panels
 from obverse.shadow.page import Gallery, gallery, page_of, render_survey
 from obverse.shadow.results import NAME as SURVEY
 from obverse.shadow.results import Survey, survey_text
-from obverse.training._images import displayed
 
 NONE = Gallery(missing="No pictures: none.")
 

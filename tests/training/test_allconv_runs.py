@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from obverse import BadInput
-from obverse._core.random import Streams
+from obverse._core.random import BATCHES, SAMPLES, Streams, derive_generator, derive_seed
 from obverse.data._augment import pad_crop_flip
 from obverse.shadow._recovery import relative_error
 from obverse.training import (
@@ -28,7 +28,6 @@ from obverse.training import (
 )
 from obverse.training import _classify as classify
 from obverse.training._compare import read_plan, variant_settings
-from obverse.training._seeds import BATCHES, SAMPLES, derive_generator, derive_seed
 
 from .helpers import (
     Crasher,

@@ -12,13 +12,13 @@ from safetensors.torch import save_file
 from torch.nn import functional as F
 
 from obverse import BadInput
-from obverse._core.random import Streams
+from obverse._core.random import BATCHES, INITIAL, SAMPLES, Streams, derive_generator, derive_seed
+from obverse._core.tensors import load_weights
 from obverse.data import load
 from obverse.nets import relu_mlp
 from obverse.training import ClassifierTask, Settings, fit, initial_net, load_trained
-from obverse.training._classify import load_weights, split
+from obverse.training._classify import split
 from obverse.training._compare import variant_settings
-from obverse.training._seeds import BATCHES, INITIAL, SAMPLES, derive_generator, derive_seed
 from obverse.training._variants import VARIANTS
 
 from .helpers import tiny_data

@@ -23,9 +23,9 @@ from torch import Tensor
 
 from obverse import BadInput
 from obverse._core.files import WriteFailed
+from obverse._core.locks import RunLocked, locked
 from obverse.training import ClassifierTask, Diverged, Interrupted, Settings, create_run, fit, read_run
 from obverse.training._checkpoint import load_checkpoint
-from obverse.training._rundir import RunLocked, locked
 
 from .helpers import (
     ENVIRONMENT,

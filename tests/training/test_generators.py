@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from obverse import BadInput
+from obverse._core.random import BATCHES, EVALUATION, STEPS, derive_generator
 from obverse.generative._mixture import Mixture
 from obverse.generative._vae import VAE
 from obverse.generative._wgan import WGAN
@@ -27,7 +28,6 @@ from obverse.training._generators.fit import (
 )
 from obverse.training._generators.settings import GeneratorSettings
 from obverse.training._rundir import create_generator_run, create_run, holds_generator, read_generator_run
-from obverse.training._seeds import BATCHES, EVALUATION, STEPS, derive_generator
 from obverse.training._settings import Settings
 
 from .generator_helpers import SMALL, small, tiny_pixels, train

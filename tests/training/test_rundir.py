@@ -14,8 +14,9 @@ import pytest
 
 from obverse import BadInput
 from obverse._core.files import WriteFailed
+from obverse._core.locks import RunLocked, locked
 from obverse.training import RunRecord, Settings, create_run, read_run
-from obverse.training._rundir import RunLocked, append_metrics, keep_metrics, locked, read_metrics
+from obverse.training._rundir import append_metrics, keep_metrics, read_metrics
 
 from .helpers import ENVIRONMENT, files_below
 

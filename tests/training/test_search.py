@@ -23,8 +23,8 @@ import pytest
 import torch
 
 from obverse._core.errors import BadInput, MissingExtra, ObverseError
+from obverse._core.interrupts import Interrupted
 from obverse.training._classify import ClassifierTask, fit_classifier
-from obverse.training._fit import Interrupted
 from obverse.training._rundir import create_run, read_run
 from obverse.training._search.plan import (
     HELD_OUT,

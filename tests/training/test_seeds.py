@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from obverse.training._seeds import BATCHES, EVALUATION, INITIAL, SPLIT, STEPS, derive_generator, derive_seed
+from obverse._core.random import BATCHES, EVALUATION, INITIAL, SPLIT, STEPS, derive_generator, derive_seed
 
 
 def test_the_streams_of_a_run_differ_in_every_part_of_the_path():

@@ -21,3 +21,7 @@ DEVICES = "auto, cpu, cuda or cuda:N"
 def is_device_name(name: str) -> bool:
     """Whether it is one of those that a run may be asked to use, there or not."""
     return re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", name) is not None
+
+
+# Of the data sets that `data.load` knows by name; digits are embedded.
+NAMES = ("digits", "mnist", "fashion-mnist", "cifar10", "cifar100")

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from math import pi, prod
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -162,3 +163,15 @@ def _streams(x: Tensor, source: Source) -> Streams | None:
             do="keep samples in the first dimension, or pass a torch.Generator",
         )
     return streams
+
+
+INITIAL, BATCHES, STEPS, EVALUATION, SPLIT, SAMPLES, UNLABELLED = range(7)  # the streams of a run
+
+
+def derive_seed(*path: int) -> int:
+    """A 63-bit seed that depends on every number of the path."""
+    return int(np.random.SeedSequence(path).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def derive_generator(*path: int) -> torch.Generator:
+    return torch.Generator().manual_seed(derive_seed(*path))

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from .errors import BadInput
 from .files import replace_atomically
@@ -45,3 +45,23 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     except OSError as error:
         raise BadInput(f"a safetensors file {path}", got=error.strerror, do="check the path") from None
     return parse_tensors(content, path)
+
+
+def load_weights(net: nn.Module, tensors: Mapping[str, Tensor], source: str) -> None:
+    """Copy weights into a net; names, shapes and types must be exactly its own."""
+    check_tensors(net.state_dict(), tensors, source)
+    net.load_state_dict(dict(tensors))
+
+
+def check_tensors(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor], source: str) -> None:
+    """Refuse tensors from a file unless names, shapes and types are those of `own`."""
+    wrong = sorted(set(own) ^ set(tensors)) or [
+        f"{name} {tuple(tensor.shape)} {tensor.dtype}"
+        for name, tensor in tensors.items()
+        if tensor.shape != own[name].shape or tensor.dtype != own[name].dtype
+    ]
+    if wrong:
+        expected = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in own.items())
+        raise BadInput(
+            f"the tensors {expected} in {source}", got=f"a difference in {', '.join(wrong)}", do="restore it"
+        )

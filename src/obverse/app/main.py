@@ -118,7 +118,7 @@ def _run(debug: bool) -> int:
             _tell(as_sentence(error, sys.argv[1:]))
         return WRONG
     except ObverseError as error:
-        from ..training._fit import Interrupted
+        from .._core.interrupts import Interrupted
 
         stopped = isinstance(error, Interrupted)
         if debug:

@@ -14,13 +14,14 @@ from math import prod
 from pathlib import Path
 
 from .._core.errors import BadInput, ObverseError
-from ..training._fit import Interrupted
+from .._core.interrupts import Interrupted
+from .._core.threads import one_thread
 from ._claim import Claim
 from ._cluster import on_cluster
 from ._outcome import crashed, judge
 from ._processes import in_processes
 from ._store import open_store
-from ._work import Task, explain, make_task, one_thread, perform
+from ._work import Task, explain, make_task, perform
 from .results import Measured, Outcome, Sweep
 
 OnPoint = Callable[[str, int, int], None]

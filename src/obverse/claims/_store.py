@@ -12,8 +12,8 @@ from pathlib import Path
 
 from .._core.errors import BadInput
 from .._core.files import explained, write_text
+from .._core.locks import locked
 from .._core.records import read_record, record_text
-from ..training._rundir import locked
 from .results import Measured, Sweep
 
 FORMAT = 1

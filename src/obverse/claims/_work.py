@@ -12,8 +12,6 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -28,8 +26,8 @@ import numpy as np
 import torch
 
 from .._core.errors import BadInput, ObverseError
+from .._core.random import derive_generator
 from .._core.records import MAX_ITEMS
-from ..training._seeds import derive_generator
 from ._claim import Measure
 from ._registry import forget_users, load_source
 from .results import Measured, Setting
@@ -107,20 +105,6 @@ def perform_in_worker(task: Task) -> Measured:
     torch.set_num_threads(1)
     threadpool_limits(1)
     return perform(task)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch and BLAS with one thread: how sums are split, and so their last bits, depends on the number."""
-    from threadpoolctl import threadpool_limits
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def explain(error: BaseException) -> str:

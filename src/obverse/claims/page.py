@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from .._core.text import FIXED, listed, number, pairs, plain, seconds
 from ..present import palette
-from ..present.template import environment, pairs, plain, script
-from ..training._words import FIXED, listed, seconds
-from ..weights._numbers import number
+from ..present.template import environment, script
 from ._series import varied
 from .charts import Plot, plot, shared
 from .results import VERDICTS, Judged, Outcome, Sweep, Verdict

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .._core.choices import NAMES
     from ._catalog import load
     from ._dataset import Dataset
-    from ._sources import NAMES
 else:
     from .._core.lazily import lazily
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from .._core.choices import NAMES
 from .._core.errors import BadInput
 from .._core.files import cache_folder
 from ._cifar import read_cifar
@@ -16,7 +17,7 @@ from ._fetch import absent, ensure, locate
 from ._folder import load_folder
 from ._idx import read_idx
 from ._npz import load_npz
-from ._sources import KNOWN, MNIST_CLASSES, NAMES, Known
+from ._sources import KNOWN, MNIST_CLASSES, Known
 
 
 def load(

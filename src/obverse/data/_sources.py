@@ -148,4 +148,3 @@ KNOWN: dict[str, Known] = {
         label_bytes=2,
     ),
 }
-NAMES = ("digits", *KNOWN)  # digits are embedded

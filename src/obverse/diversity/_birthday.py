@@ -16,14 +16,8 @@ from torch import Tensor
 
 from .._core.errors import BadInput
 from .._core.records import Record
-from ._bounds import (
-    check_confidence,
-    clopper_pearson,
-    effective_support_bound,
-    lower_limit,
-    printed_bound,
-    support_at_least,
-)
+from .._core.statistics import check_confidence, clopper_pearson, lower_limit
+from ._bounds import effective_support_bound, printed_bound, support_at_least
 from ._counts import EffectiveSupport, effective_support
 from ._distances import OnBlock
 from ._pairs import Close, close_pairs

@@ -11,6 +11,7 @@ from math import inf, log, log1p, sqrt
 import numpy as np
 
 from .._core.errors import BadInput
+from .._core.statistics import check_confidence
 
 
 def log_no_collision(samples: int, support: float) -> float:
@@ -88,25 +89,6 @@ def forward_bound(samples: int, support: int, mass: float = 1.0) -> float:
     return float(1 - stats.binom.pmf(hits, samples, mass) @ apart)
 
 
-def clopper_pearson(collisions: int, batches: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact two-sided interval of the collision probability."""
-    from scipy import stats
-
-    _check_counts(collisions, batches, confidence)
-    found = stats.binomtest(collisions, batches).proportion_ci(confidence, method="exact")
-    return float(found.low), float(found.high)
-
-
-def lower_limit(collisions: int, batches: int, confidence: float = 0.95) -> float:
-    """The exact one-sided lower limit of the collision probability."""
-    from scipy import stats
-
-    _check_counts(collisions, batches, confidence)
-    if collisions == 0:
-        return 0.0
-    return float(stats.beta.ppf(1 - confidence, collisions, batches - collisions + 1))
-
-
 def _solve(samples: int, level: float) -> float:
     """N with ln Π (1 − k/N) = level < 0, by bisection on ln(N − (M − 1)): the product rises with N."""
     pairs = samples * (samples - 1) / 2
@@ -129,14 +111,3 @@ def _check(collision: float, samples: int) -> None:
         raise BadInput("batches of at least two samples", got=samples, do="draw larger ones")
     if not 0 <= collision <= 1:
         raise BadInput("a collision probability in [0, 1]", got=collision, do="check it")
-
-
-def check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise BadInput("a confidence in (0, 1)", got=confidence, do="use 0.95, for example")
-
-
-def _check_counts(collisions: int, batches: int, confidence: float) -> None:
-    check_confidence(confidence)
-    if batches < 1 or not 0 <= collisions <= batches:
-        raise BadInput("0 ≤ collisions ≤ batches, at least one", got=f"{collisions} of {batches}", do="count")

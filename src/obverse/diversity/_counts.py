@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .._core.errors import BadInput
 from .._core.records import Record
-from ._bounds import check_confidence
+from .._core.statistics import check_confidence
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from .._core.errors import BadInput
 from .._core.records import Record
-from ._bounds import check_confidence
+from .._core.statistics import check_confidence
 from ._distances import OnBlock
 from ._estimates import one_pass
 from ._neighbours import nearest

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import ceil, floor, log10
 
-from ..training._words import FIXED, p_value
-from ..weights._numbers import number
+from .._core.text import FIXED, number, p_value
 from ._estimates import Estimate
 
 NONE = "–"

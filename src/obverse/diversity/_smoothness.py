@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .._core.errors import BadInput
 from .._core.records import Record
-from ._bounds import check_confidence, clopper_pearson
+from .._core.statistics import check_confidence, clopper_pearson
 from ._distances import OnBlock
 from ._interpolation import Decode, Kind, between, check_alone, decode_all
 from ._jumps import SIZE, Look, largest_change, narrowed

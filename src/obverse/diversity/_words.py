@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from ..present.template import plain, spell
-from ..weights._numbers import number
+from .._core.text import number, plain, spell
 from ._birthday import Birthday
 from ._dimension import Dimension
 from ._jumps import SIZE, WITHIN

@@ -6,10 +6,24 @@ Every coordinate is clipped to its frame, so that nothing a file says can leave 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
+import numpy as np
+import torch
+from torch import Tensor
+
+from .._core.errors import BadInput
+from .._core.files import explained, write_text
+from .._core.records import Record, read_record, record_text
 from ..present.axis import Axis
-from ..weights.charts import coordinate
+from ..present.chart import coordinate
+from ..present.png import Pixels, png_bytes, read_png, save_png
+from ._measure import Pictures
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 LENGTH, ROW = 340, 44  # of the axis, and of a line with its words above
 LEFT, RIGHT, TOP, BELOW = 8, 8, 4, 26
@@ -75,3 +89,148 @@ def _line(line: Line, axis: Axis, top: float) -> list[str]:
         x = coordinate(_at(axis, line.value))
         parts.append(f'<circle class="dot {line.kind}" cx="{x}" cy="{middle}" r="4.5"/>')
     return parts
+
+
+FORMAT = 1
+FOLDER, NAME = "images", "diversity-pictures.json"
+LONGEST = 64  # pixels a side; more would not be seen at the size of the page
+MOST_ROWS, MOST_COLUMNS = 40, 16
+BUDGET = 400_000  # bytes of pixels of a sheet: noise does not compress, and the page should stay below 2 MB
+MOST_BYTES = 2**21  # of a file
+
+Which = Literal["samples", "pairs", "nearest", "paths", "directions", "labels"]
+KINDS: tuple[Which, ...] = get_args(Which)
+
+
+@dataclass(frozen=True)
+class Sheet(Record):
+    """So many rows of so many pictures, side by side without a gap."""
+
+    which: Which
+    rows: int
+    columns: int
+    channels: int
+    height: int
+    width: int
+
+    checks: ClassVar[Any] = (
+        (f"1 to {MOST_ROWS} rows", lambda one: 1 <= one.rows <= MOST_ROWS),
+        (f"1 to {MOST_COLUMNS} columns", lambda one: 1 <= one.columns <= MOST_COLUMNS),
+        ("1 or 3 channels", lambda one: one.channels in (1, 3)),
+        (
+            f"pictures of 1 to {LONGEST} pixels a side",
+            lambda one: 1 <= one.height <= LONGEST and 1 <= one.width <= LONGEST,
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Sheets(Record):
+    """What was drawn."""
+
+    sheets: tuple[Sheet, ...]
+
+    checks: ClassVar[Any] = (
+        ("each kind once", lambda one: len({sheet.which for sheet in one.sheets}) == len(one.sheets)),
+    )
+
+
+def why_not(shape: Sequence[int]) -> str:
+    """Why samples of this shape cannot be shown; empty where they can."""
+    if len(shape) == 3 and shape[0] in (1, 3) and min(shape) > 0:
+        return ""
+    return f"samples of shape {'×'.join(map(str, shape))} are no images of 1 or 3 channels"
+
+
+def write_pictures(folder: Path, pictures: Pictures) -> None:
+    """One sheet for each kind of picture that there is; what an earlier test left there is removed."""
+    images = folder / FOLDER
+    if images.is_symlink():
+        raise BadInput("a folder of its own for the pictures", got=f"a link at {images}", do="remove it")
+    with explained(images):
+        images.mkdir(parents=True, exist_ok=True)
+        for which in KINDS:
+            _file(images, which).unlink(missing_ok=True)
+        (images / NAME).unlink(missing_ok=True)
+    sheets = []
+    for which in KINDS:
+        tensor: Tensor | None = getattr(pictures, which)
+        if tensor is None or not len(tensor) or why_not(tensor.shape[2:]):
+            continue
+        sheet, image = _sheet(which, tensor)
+        save_png(_file(images, which), image)
+        sheets.append(sheet)
+    if sheets:
+        write_text(images / NAME, record_text(Sheets(tuple(sheets)), FORMAT))
+    elif not any(images.iterdir()):
+        images.rmdir()
+
+
+def _file(images: Path, which: Which) -> Path:
+    return images / f"diversity-{which}.png"
+
+
+def _sheet(which: Which, tensor: Tensor) -> tuple[Sheet, Image]:
+    """rows × columns × C × H × W as one picture, no larger than the page can use."""
+    from PIL import Image
+
+    tensor = tensor[:MOST_ROWS, :MOST_COLUMNS]
+    channels, height, width = tensor.shape[2:]
+    factor = min(1.0, LONGEST / max(height, width))
+    size = (max(1, round(width * factor)), max(1, round(height * factor)))
+    room = BUDGET // (channels * size[0] * size[1] * tensor.shape[1])
+    tensor = tensor[: max(1, room)]
+    levels = shown(tensor)
+    rows, columns = tensor.shape[:2]
+    sheet = Image.new("L" if channels == 1 else "RGB", (columns * size[0], rows * size[1]))
+    for row in range(rows):
+        for column in range(columns):
+            picture = Image.fromarray(levels[row, column])
+            small = picture if factor == 1 else picture.resize(size, Image.Resampling.BOX)
+            sheet.paste(small, (column * size[0], row * size[1]))
+    return Sheet(which, rows, columns, channels, size[1], size[0]), sheet
+
+
+def shown(images: Tensor) -> Pixels:
+    """… × C × H × W as bytes: values in [0, 1] as they are, others from the smallest to the largest of all.
+
+    One scale for a sheet, so that pictures that stand side by side can be compared.
+    """
+    values = images.detach().to(torch.float64)
+    low, high = float(values.min()), float(values.max())
+    if low < 0 or high > 1:
+        values = (values - low) / max(high - low, torch.finfo(torch.float64).tiny)
+    levels = (values * 255).round().to(torch.uint8)
+    levels = levels.squeeze(-3) if levels.shape[-3] == 1 else levels.movedim(-3, -1)
+    result: Pixels = levels.numpy()
+    return result
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a sheet as a PNG of its own."""
+
+    png: bytes
+    columns: int
+    width: int
+    height: int
+
+
+def read_pictures(folder: Path) -> dict[str, tuple[Row, ...]]:
+    """The rows of each sheet in the directory of a test; none where there are none, an error if broken."""
+    images = folder / FOLDER
+    if images.is_symlink() or not (images / NAME).is_file():
+        return {}
+    told = read_record(images / NAME, Sheets, "list of pictures", FORMAT)
+    return {sheet.which: _rows(_file(images, sheet.which), sheet) for sheet in told.sheets}
+
+
+def _rows(path: Path, sheet: Sheet) -> tuple[Row, ...]:
+    """The rows, encoded anew: nothing but pixels of the expected number gets through."""
+    width, height = sheet.columns * sheet.width, sheet.rows * sheet.height
+    expected = f"a sheet of {width}×{height} pixels in {path.name}"
+    pixels = read_png(path, (width, height), sheet.channels, MOST_BYTES, expected, "make the test again")
+    return tuple(
+        Row(png_bytes(np.ascontiguousarray(part)), sheet.columns, width, sheet.height)
+        for part in np.split(pixels, sheet.rows, axis=0)
+    )

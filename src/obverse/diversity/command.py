@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.errors import BadInput
+from .._core.errors import BadInput, ObverseError
 from .._core.files import explained
 from ..present import complete, options
 from ..present.options import Json, Seed, check_seed
 from ..present.output import tell, tell_quick
 from ..present.progress import layer_progress
+from ..present.table import Column, open_console, print_grid, say
+from ._verdict import notices, outlook, verdict
+from ._words import rows, skipped
+from .results import Diversity
 
 if TYPE_CHECKING:
     import torch
+    from torch import Tensor
 
     from ._features import Features
+    from ._interpolation import Decode
     from ._run import OnProgress
-    from .subject_ import Given, Subject
+    from ._sources import Source
 
 FEATURES = ("pixels", "encoder")
 FULL: dict[str, int] = {"batches": 50, "samples": 5000, "budget": 100_000, "paths": 512, "steps": 1500}
@@ -125,8 +132,6 @@ def diversity(
 
     from ._measure import assess
     from .results import NAME, diversity_text, write_diversity
-    from .subject_ import open_subject
-    from .table_ import print_diversity
 
     usual = QUICK if quick else FULL
     asked = {"batches": batches, "budget": budget, "samples": samples}
@@ -190,7 +195,7 @@ def diversity(
         print_diversity(found)
     if out is not None:
         from ..present import build
-        from ._pictures import write_pictures
+        from .charts import write_pictures
 
         write_diversity(found, out / NAME)
         write_pictures(out, pictures)
@@ -246,3 +251,136 @@ def _broken(subject: Subject) -> tuple[str, ...]:
     return tuple(
         f"{len(one.broken):,} unreadable pictures of {one.name}: {', '.join(one.broken[:5])}" for one in given
     )
+
+
+def print_diversity(found: Diversity) -> None:
+    """The verdict, what belongs to it, all numbers, and what was not tested."""
+    console = open_console()
+    say(console, verdict(found), "bold")
+    for sentence in outlook(found):
+        say(console, sentence)
+    for sentence in notices(found):
+        say(console, sentence, "yellow")
+    console.print()
+    print_grid(console, diversity_columns(found), "")
+    for what, reason in skipped(found):
+        say(console, f"not tested: {what}: {reason}", "dim")
+
+
+def diversity_columns(found: Diversity) -> list[Column]:
+    names, values, meanings = zip(*rows(found), strict=True)
+    return [
+        Column("", names, left=True, whole=True),
+        Column("measured", values, left=True),
+        Column("", meanings, left=True, folded=True, drop=1),
+    ]
+
+
+SPLITS = ("train", "test")
+NOTHING = "none"
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Pictures to compare with, with their labels where they have some."""
+
+    name: str
+    x: Tensor
+    y: Tensor | None = None
+    classes: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """Where samples come from; `decode` and `latent` of a generator, None of mere samples."""
+
+    source: Source
+    decode: Decode | None
+    latent: int | None
+    train: Given | None
+    real: Given | None
+    missing: tuple[str, ...]  # why data that a run names is not there
+
+
+def open_subject(
+    source: str, train: str | None = None, real: str | None = None, data_root: str | None = None
+) -> Subject:
+    """SOURCE as the command line names it, with --train and --real; `none` for neither."""
+    from ..training._rundir import holds_generator
+    from ._sources import open_source
+
+    path = Path(source).expanduser()
+    asked = {"train": train, "test": real}
+    given = {
+        split: open_data(text, split, data_root)
+        for split, text in asked.items()
+        if text is not None and text != NOTHING
+    }
+    if not holds_generator(path):
+        if (path / "config.json").is_file():
+            raise BadInput(
+                "a run of a generator, samples in a .npy or .npz file, or a folder of pictures",
+                got=f"{path}, a run of another kind",
+                do="make one with: obverse generate train",
+            )
+        whole = path.absolute()
+        opened = open_source(path, name=whole.name if path.is_dir() else whole.stem)
+        return Subject(opened, None, None, given.get("train"), given.get("test"), ())
+    from ..training._generators.fit import load_generator
+
+    net = load_generator(path)
+    own, missing = _own_data(path, data_root, [split for split, text in asked.items() if text is None])
+    given = own | given
+    opened = open_source(net.sample, name=path.absolute().name)
+    return Subject(opened, net.decode, net.latent, given.get("train"), given.get("test"), missing)
+
+
+def _own_data(path: Path, root: str | None, splits: list[str]) -> tuple[dict[str, Given], tuple[str, ...]]:
+    """The training points of a run and those it was tested on; or why they are not there."""
+    from ..data import load
+    from ..training._classify import split
+    from ..training._rundir import read_generator_run
+    from ..training._settings import Settings
+
+    if not splits:
+        return {}, ()
+    settings = read_generator_run(path).settings
+    try:
+        data = load(settings.data, root or settings.data_root)
+        like = Settings(train_size=settings.train_size, validation=settings.validation, seed=settings.seed)
+        train_x, train_y, test_x, test_y = split(like, data)
+    except ObverseError:  # its sentence names folders of this machine; --train DATA brings it to light
+        name = PurePath(settings.data).name
+        return {}, (f"{name}, which the run was trained on, could not be read: give --train and --real",)
+    found = {
+        "train": Given(f"{data.name}:train", train_x, train_y, data.classes),
+        "test": Given(f"{data.name}:test", test_x, test_y, data.classes),
+    }
+    return {name: found[name] for name in splits}, ()
+
+
+def open_data(text: str, usual: str, root: str | None = None) -> Given:
+    """Pictures by name, as mnist:test; or out of a folder, a .npy or .npz file, with :train or :test for one
+    that holds a data set. `usual` is the split of a name without one."""
+    from ..data import NAMES, load
+    from ..data._unlabelled import load_unlabelled
+
+    base, colon, split = text.rpartition(":")
+    if not colon or split not in SPLITS:
+        base, split = text, ""
+    path = Path(base).expanduser()
+    if base in NAMES or (split and path.exists()):
+        data = load(base, root)
+        chosen = split or usual
+        train = chosen == "train"
+        x, y = (data.train_x, data.train_y) if train else (data.test_x, data.test_y)
+        return Given(f"{data.name}:{chosen}", x, y, data.classes)
+    if not path.exists():
+        raise BadInput(
+            f"a folder of pictures, a .npy or .npz file, or one of {', '.join(NAMES)} with :train or :test",
+            got=repr(text),
+            do="check the spelling",
+        )
+    found = load_unlabelled(path)
+    return Given(path.name or path.absolute().name, found.x, broken=found.broken)

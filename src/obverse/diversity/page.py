@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import ObverseError
+from .._core.text import FIXED, number, pairs, plain, seconds
 from ..present import palette
 from ..present.axis import axis_for
 from ..present.png import data_uri
-from ..present.template import environment, pairs, plain
-from ..training._words import FIXED, seconds
-from ..weights._numbers import number
+from ..present.template import environment
 from ._numbers import about, down_to, percent, up_to, with_error
-from ._pictures import Row, read_pictures, why_not
 from ._verdict import LONGEST_NAME, copying, levels, notices, outlook, title, verdict
 from ._words import (
     birthday_rows,
@@ -31,7 +29,7 @@ from ._words import (
     smoothness_rows,
     unsettled,
 )
-from .charts import Line, lines
+from .charts import Line, Row, lines, read_pictures, why_not
 from .results import Diversity, LabelFound, read_diversity
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .._core.errors import BadInput
+from .._core.statistics import clopper_pearson, lower_limit
 from ..app._explorer.subject import Subject
 from ..present.fields import Fields
-from ._bounds import clopper_pearson, effective_support_bound, lower_limit, popular_estimate
+from ._bounds import effective_support_bound, popular_estimate
 from ._counts import effective_support
 
 LAWS = ("uniform", "a favourite", "zipf")

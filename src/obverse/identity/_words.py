@@ -5,9 +5,7 @@ from __future__ import annotations
 import shlex
 from math import sqrt
 
-from ..present.template import plain
-from ..training._words import seconds
-from ..weights._numbers import number
+from .._core.text import number, plain, seconds
 from ._memorize import QUANTILES
 from ._recall import Recall
 

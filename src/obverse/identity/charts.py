@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .._core.text import number
 from ..present.axis import Axis, axis_for
+from ..present.chart import across, coordinate
 from ..present.palette import LIGHT
-from ..weights._numbers import number
-from ..weights.charts import across, coordinate
 from ._memorize import QUANTILES
 from ._recall import Recall
 from ._walk import Point, Walk

@@ -13,6 +13,9 @@ from ..present import options
 from ..present.options import DataArgument, Json, Seed, check_seed
 from ..present.output import tell, tell_quick
 from ..present.progress import layer_progress
+from ..present.table import Column, open_console, print_grid, say
+from ._recall import Recall
+from ._words import outlook, rows, verdict
 
 QUICK_POINTS = 200
 
@@ -66,7 +69,6 @@ def memorize(
     from ..data import load
     from ._recall import LABELS, NAME, NET, TYPES, recall, recall_text, write_recall
     from ._saved import save_memory
-    from .table_ import print_recall
 
     if labels not in LABELS:
         raise BadInput(f"--labels out of {', '.join(LABELS)}", got=repr(labels), do="pass one of these")
@@ -117,3 +119,21 @@ def memorize(
         write_recall(result, out / NAME)
         tell(f"net: {out / NET}", as_json)
         tell(f"page: {build(out / NAME)}", as_json)
+
+
+def print_recall(found: Recall) -> None:
+    """That every point is labelled right, what that took, and what the net makes of other inputs."""
+    console = open_console()
+    say(console, verdict(found), "bold")
+    console.print()
+    print_grid(console, recall_columns(found), "")
+    say(console, outlook(found), "bold")
+
+
+def recall_columns(found: Recall) -> list[Column]:
+    names, values, meanings = zip(*rows(found), strict=True)
+    return [
+        Column("", names, left=True, whole=True),
+        Column("measured", values, left=True),
+        Column("", meanings, left=True, folded=True, drop=1),
+    ]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from .._core.text import pairs, seconds
 from ..data import NAMES
 from ..present import palette
-from ..present.template import environment, pairs
-from ..training._words import seconds
+from ..present.template import environment
 from ._recall import Recall, read_recall
 from ._words import PROMISED, command, name, outlook, rows, verdict
 from .charts import accuracies, lipschitz, margins, parameters, walk_panels

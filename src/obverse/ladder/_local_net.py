@@ -10,10 +10,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .._core.errors import BadInput
+from .._core.random import BATCHES, INITIAL, derive_generator
+from .._core.tensors import load_weights
 from ..data import Dataset
 from ..nets._local import LocalNet, Norm, local
-from ..training._classify import EVALUATION_BATCH, load_weights
-from ..training._seeds import BATCHES, INITIAL, derive_generator
+from ..training._classify import EVALUATION_BATCH
 
 BATCH = 100
 MOMENTUM = 0.9

@@ -8,10 +8,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from .._core.text import listed, number, plain, spell
 from ..data import NAMES
-from ..present.template import plain, spell
-from ..training._words import listed
-from ..weights._numbers import number
 from ._gaps import rounding
 from .results import EdgeFound, Explained, Gaps, Ladder, LevelFound, Measured
 

@@ -16,6 +16,9 @@ from ..present import options
 from ..present.options import Json, Seed, check_seed
 from ..present.output import tell, tell_quick
 from ..present.progress import layer_progress, training_progress
+from ..present.table import Column, open_console, print_grid, say
+from ._words import LEVEL_HEADINGS, level_rows, outlook, training, verdict
+from .results import Ladder
 
 if TYPE_CHECKING:
     from ..nets._local import LocalNet
@@ -199,9 +202,8 @@ def ladder(
 
     Example: obverse ladder --graph tree --leaves 8 --summary majority --out ladders/majority
     """
-    from ..claims._work import one_thread
+    from .._core.threads import one_thread
     from .results import NAME, NET, ladder_text, write_ladder
-    from .table_ import print_ladder
 
     given: dict[str, Any] = {
         "graph": graph,
@@ -375,9 +377,8 @@ def _graph(asked: dict[str, Any]) -> RegionGraph:
 def _net(asked: dict[str, Any], out: Path | None) -> tuple[LocalNet, Ladder]:
     import torch
 
-    from .._core.tensors import load_tensors
+    from .._core.tensors import load_tensors, load_weights
     from ..data import load
-    from ..training._classify import load_weights
     from ..training._fit import fit
     from ._local_net import NODES, LocalTask, fitting_windows, initial_local, settle
     from ._measure import measure_net
@@ -469,3 +470,53 @@ def _windows(text: str) -> tuple[tuple[int, int], ...]:
             raise BadInput("--windows as SIZE/STRIDE, e.g. 4/4,3/2", got=repr(text), do="correct it")
         found.append((int(size), int(stride) if slash else int(size)))
     return tuple(found)
+
+
+MEANINGS = {
+    "level": "gaps are medians over its edges (sentences give the largest), shares are of all together",
+    "focus": "how far P(x | z of the child) depends on z of the parent",
+    "broadness": "how far z of the child is not told by z of the parent",
+    "decorrelation": "of gates, with activations or gradients",
+    "fourth": "of the child's activations, with the parent's gradients",
+    "ΔW gap": "norm of the difference ÷ the larger norm, edge by edge",
+    "recursion": "the same, where all is computed from events",
+    "ΔW %": "of ΔW, less what needs no events, that events explain; – where that is next to nothing",
+}
+# columns with the largest number go first where there is no room
+DROP = {
+    "regions": 9,
+    "events": 8,
+    "fourth": 6,
+    "edges": 5,
+    "backward %": 4,
+    "forward %": 3,
+    "recursion": 2,
+    "recursion %": 1,
+}
+
+
+def print_ladder(found: Ladder) -> None:
+    """Whether events tell what inputs do, by level, and why."""
+    console = open_console()
+    say(console, verdict(found), "bold")
+    console.print()
+    print_grid(console, ladder_columns(found), "")
+    for sentence in [*outlook(found), training(found)]:
+        if sentence:
+            say(console, sentence)
+
+
+def ladder_columns(found: Ladder) -> list[Column]:
+    brackets = {
+        "focus": "by chance",
+        "ΔW %": "events dealt at random",
+    }  # what is beside a number, if anything
+    meanings = dict(MEANINGS)
+    cells = list(zip(*level_rows(found), strict=True))
+    for heading, column in zip(LEVEL_HEADINGS, cells, strict=True):
+        if heading in brackets and any("(" in cell for cell in column):
+            meanings[heading] += f", in brackets: {brackets[heading]}"
+    return [
+        Column(heading, column, meanings.get(heading, ""), drop=DROP.get(heading, 0), left=heading == "level")
+        for heading, column in zip(LEVEL_HEADINGS, cells, strict=True)
+    ]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from .._core.text import FIXED, pairs, percent, plain, seconds
 from ..present import palette
-from ..present.template import environment, pairs, plain
-from ..training._words import FIXED, percent, seconds
+from ..present.template import environment
 from ._agreement import LITTLE
 from ._words import (
     EDGE_HEADINGS,

@@ -1,6 +1,6 @@
 """Results made visible: one self-contained page and a picture of shadows. Not for computing results."""
 
-from ..training._images import ClassPictures, shadow_grid, shadow_pictures
+from ..training.charts._images import ClassPictures, shadow_grid, shadow_pictures
 from ..training.page import build
 
 __all__ = ["ClassPictures", "build", "shadow_grid", "shadow_pictures"]

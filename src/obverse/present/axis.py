@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..weights._numbers import number, powered
+from .._core.text import number, powered, short
 
 DECADE, OCTAVE = 10.0, 2.0  # what positive values must span for a logarithmic axis
 MARGIN = 0.05  # of the axis, left free at either end
@@ -86,13 +86,6 @@ def axis_for(values: Iterable[float], *, span: float = DECADE, from_zero: bool =
 def _power(exponent: float) -> float:
     """10 to a power, within what a float can hold."""
     return float(10.0 ** min(max(exponent, -323.0), 308.25))
-
-
-def short(value: float) -> str:
-    """A value that was chosen: 0.02, 500, 10⁻⁷, 2·10⁵."""
-    if value == 0 or 1e-3 <= abs(value) < 99_999.5:
-        return f"{value:,.5g}".replace("-", "−")
-    return powered(value).removeprefix("1·")
 
 
 def labels(ticks: Sequence[float]) -> list[str]:

@@ -10,15 +10,18 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
+from .._core.choices import NAMES
 from .._core.errors import BadInput
-from ..data._sources import NAMES
+from .._core.text import printable
 from ..training._settings import Settings, read_toml
 from . import complete
+from .table import shorten
 
 Flags = Mapping[str, tuple[str, str, str | None]]  # name: (panel, help, metavar)
 
@@ -288,3 +291,16 @@ def numbers(text: str, flag: str) -> tuple[int, ...]:
 def check_seed(seed: int) -> None:
     if not 0 <= seed < 2**63:
         raise BadInput("--seed from 0 to 2⁶³ − 1", got=seed, do="use another")
+
+
+def select(names: list[str], pattern: str | None) -> set[str]:
+    """Those names that match; an error when none does."""
+    found = {name for name in names if pattern is None or fnmatchcase(name, pattern)}
+    if pattern is not None and not found:
+        some = [shorten(printable(name), 40) for name in names[:5]]
+        raise BadInput(
+            "--layers to match at least one layer",
+            got=repr(pattern),
+            do=f"names are {', '.join(some)}{', …' if len(names) > 5 else ''}",
+        )
+    return found

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from .._core.errors import BadInput
 from .._core.files import replace_atomically
-from ..training._images import Pixels
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -55,3 +57,25 @@ def read_png(
         if isinstance(error, BadInput):
             raise
         raise BadInput(expected, got=type(error).__name__, do=do) from None
+
+
+Pixels = npt.NDArray[np.uint8]
+SCALING = (
+    "Each picture has its own brightness: its largest value is shown white and its smallest "
+    "(or 0, if nothing is negative) black."
+)
+
+
+def displayed(images: Tensor) -> Pixels:
+    """… × C × H × W in any range → bytes as SCALING says; one channel loses its axis, three go last."""
+    # Halved against overflow of the difference; what is not finite (a broken file) must not warn.
+    values = torch.nan_to_num(images.detach().to(torch.float64)) / 2
+    flat = values.flatten(-3)
+    low = flat.amin(-1).clamp(max=0)[..., None, None, None]
+    high = flat.amax(-1)[..., None, None, None]
+    span = high - low
+    scaled = torch.where(span > 0, (values - low) / torch.where(span > 0, span, 1), 0.0)
+    levels = (scaled * 255).round().to(torch.uint8)
+    levels = levels.squeeze(-3) if levels.shape[-3] == 1 else levels.movedim(-3, -1)
+    result: Pixels = levels.numpy()
+    return result

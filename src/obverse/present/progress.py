@@ -17,7 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from ..weights._tables import printable
+from .._core.text import printable
 from .table import shorten
 
 LONGEST = 40  # letters of a name beside a bar

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..weights._tables import printable
+from .._core.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

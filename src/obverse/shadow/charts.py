@@ -5,12 +5,27 @@ Every coordinate is clipped to its frame, so that nothing a file says can leave 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+import torch
+from torch import Tensor
+
+from .._core.errors import BadInput
+from .._core.files import explained, write_text
+from .._core.records import Record, read_record, record_text
 from ..present.axis import Axis, axis_for
-from ..weights.charts import coordinate
+from ..present.chart import coordinate
+from ..present.png import Pixels, displayed, png_bytes, read_png, save_png
+from ._survey import Surveyor
 from .results import Survey
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 WIDTH, HEIGHT = 250, 130  # of the frame
 LEFT, RIGHT, TOP, BELOW = 44, 10, 8, 22
@@ -99,3 +114,189 @@ def _marks(count: int) -> list[int]:
     apart = 0.75 * step
     inner = [place for place in range(step - 1, count, step) if apart <= place <= count - 1 - apart]
     return [0, *inner, count - 1]
+
+
+FORMAT = 1
+FOLDER, NAME, INPUT = "images", "shadow-pictures.json", "shadow-input.png"
+LONGEST = 64  # pixels a side; more would not be seen at the size of the page
+MOST_EXAMPLES = 10
+MOST_ROWS = 40
+ROWS = 12  # layers in the picture, unless told otherwise
+BUDGET = 1_000_000  # bytes of pixels: noise does not compress, and the page should stay below 2 MB
+MOST_BYTES = 2**20  # of one strip
+_OURS = re.compile(r"shadow-(input|pictures|\d\d(-shuffled)?)\.(png|json)")
+
+
+@dataclass(frozen=True)
+class PictureRow(Record):
+    """The labels that the net gives to the shadows of the examples from one layer; "" for none."""
+
+    layer: str
+    own: tuple[str, ...]
+    shuffled: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pictures(Record):
+    """Examples that were drawn: the label each has, and the one that the net gives it; "" for none."""
+
+    channels: int
+    height: int
+    width: int
+    given: tuple[str, ...]
+    said: tuple[str, ...]
+    rows: tuple[PictureRow, ...]
+
+    checks: ClassVar[Any] = (
+        ("1 or 3 channels", lambda one: one.channels in (1, 3)),
+        (f"pictures of 1 to {LONGEST} pixels a side", lambda one: _fits(one.height) and _fits(one.width)),
+        (f"1 to {MOST_EXAMPLES} examples", lambda one: 1 <= len(one.given) <= MOST_EXAMPLES),
+        (f"at most {MOST_ROWS} rows", lambda one: len(one.rows) <= MOST_ROWS),
+        ("a label for each picture", lambda one: _counts(one) == {len(one.given)}),
+    )
+
+
+def _fits(side: int) -> bool:
+    return 1 <= side <= LONGEST
+
+
+def _counts(one: Pictures) -> set[int]:
+    return {len(one.said)} | {len(labels) for row in one.rows for labels in (row.own, row.shuffled)}
+
+
+def why_not(shape: Sequence[int]) -> str:
+    """Why inputs of this shape cannot be shown; empty where they can."""
+    if len(shape) == 3 and shape[0] in (1, 3) and min(shape) > 0:
+        return ""
+    said = "×".join(map(str, shape))
+    return f"inputs of shape {said} are no images of 1 or 3 channels"
+
+
+def spread(names: Sequence[str], most: int) -> tuple[str, ...]:
+    """At most so many, evenly chosen, first and last among them."""
+    if len(names) <= most:
+        return tuple(names)
+    if most < 2:
+        return tuple(names[-1:])
+    return tuple(names[round(place * (len(names) - 1) / (most - 1))] for place in range(most))
+
+
+def count_examples(shape: Sequence[int], rows: int) -> int:
+    """How many examples the page has room for."""
+    channels, height, width = shape
+    size = channels * min(height, LONGEST) * min(width, LONGEST)
+    return max(1, min(MOST_EXAMPLES, BUDGET // (size * (2 * rows + 1))))
+
+
+def choose_examples(y: Tensor, count: int) -> Tensor:
+    """Row numbers: the first of each class, then the second of each, …; sorted by class."""
+    turn = torch.zeros_like(y)
+    for label in y.unique():
+        turn[y == label] = torch.arange(int((y == label).sum()))
+    order = sorted(range(len(y)), key=lambda row: (int(turn[row]), int(y[row])))[:count]
+    return torch.tensor(sorted(order, key=lambda row: (int(y[row]), row)), dtype=torch.int64)
+
+
+def write_pictures(
+    folder: Path,
+    surveyor: Surveyor,
+    x: Tensor,
+    y: Tensor,
+    layers: Sequence[str],
+    *,
+    classes: Sequence[str],
+    restore: Callable[[Tensor], Tensor] = lambda x: x,
+    most: int = ROWS,
+) -> None:
+    """Draw examples out of x from at most `most` of the layers; `restore` turns inputs into pixels again.
+
+    What an earlier survey left in the folder is removed, also where the inputs are no images.
+    """
+    images = folder / FOLDER
+    if images.is_symlink():
+        raise BadInput("a folder of its own for the pictures", got=f"a link at {images}", do="remove it")
+    with explained(images):
+        images.mkdir(parents=True, exist_ok=True)
+        for old in images.iterdir():
+            if _OURS.fullmatch(old.name):
+                old.unlink()
+    if why_not(x.shape[1:]):
+        return
+    names = spread(layers, most)
+    chosen = choose_examples(y, count_examples(x.shape[1:], len(names)))
+    x, y = x[chosen], y[chosen]
+
+    def labels(inputs: Tensor) -> tuple[str, ...]:
+        found = surveyor.labels(inputs)
+        return ("",) * len(inputs) if found is None else tuple(_name(one, classes) for one in found.tolist())
+
+    first = _strip(displayed(restore(x)))
+    save_png(images / INPUT, first)
+    rows = []
+    for place, (layer, own, shuffled) in enumerate(surveyor.draw(x, names), start=1):
+        for file, shadows in zip(_files(place), (own, shuffled), strict=True):
+            save_png(images / file, _strip(displayed(restore(shadows))))
+        rows.append(PictureRow(layer, labels(own), labels(shuffled)))
+    given = tuple(_name(one, classes) for one in y.tolist())
+    channels = 1 if first.mode == "L" else 3
+    told = Pictures(channels, first.height, first.width // len(x), given, labels(x), tuple(rows))
+    write_text(images / NAME, record_text(told, FORMAT))
+
+
+def _name(label: int, classes: Sequence[str]) -> str:
+    return classes[label] if label < len(classes) else str(label)
+
+
+def _files(place: int) -> tuple[str, str]:
+    return f"shadow-{place:02d}.png", f"shadow-{place:02d}-shuffled.png"
+
+
+def _strip(pixels: Pixels) -> Image:
+    """Images side by side, made smaller where they are larger than LONGEST."""
+    from PIL import Image
+
+    pictures = [Image.fromarray(one) for one in pixels]
+    width, height = pictures[0].size
+    factor = min(1.0, LONGEST / max(width, height))
+    size = (max(1, round(width * factor)), max(1, round(height * factor)))
+    strip = Image.new(pictures[0].mode, (size[0] * len(pictures), size[1]))
+    for place, picture in enumerate(pictures):
+        small = picture if factor == 1 else picture.resize(size, Image.Resampling.BOX)
+        strip.paste(small, (place * size[0], 0))
+    return strip
+
+
+@dataclass(frozen=True)
+class Strips:
+    """What was read back: each strip as its pictures, PNGs of their own."""
+
+    told: Pictures
+    inputs: tuple[bytes, ...]
+    rows: tuple[tuple[tuple[bytes, ...], tuple[bytes, ...]], ...]  # of the net, and of its shuffled copy
+
+
+def read_pictures(folder: Path) -> Strips | None:
+    """The pictures in the directory of a survey; None where there are none, an error if they are broken."""
+    images = folder / FOLDER
+    if images.is_symlink() or not (images / NAME).is_file():
+        return None
+    told = read_record(images / NAME, Pictures, "list of pictures", FORMAT)
+
+    def read(name: str) -> tuple[bytes, ...]:
+        return _pictures(images / name, told)
+
+    rows = []
+    for place in range(1, len(told.rows) + 1):
+        own, shuffled = _files(place)
+        rows.append((read(own), read(shuffled)))
+    return Strips(told, read(INPUT), tuple(rows))
+
+
+def _pictures(path: Path, told: Pictures) -> tuple[bytes, ...]:
+    """The pictures of a strip, encoded anew: nothing but pixels of the expected number gets through."""
+    count = len(told.given)
+    expected = f"a strip of {count} pictures of {told.width}×{told.height} pixels in {path}"
+    size = (count * told.width, told.height)
+    pixels = read_png(path, size, told.channels, MOST_BYTES, expected, "make the survey again")
+    parts = np.split(pixels, count, axis=1)
+    return tuple(png_bytes(np.ascontiguousarray(part)) for part in parts)

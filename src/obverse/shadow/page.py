@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from .._core.errors import ObverseError
+from .._core.text import FIXED, pairs, plain, seconds
 from ..present import palette
-from ..present.png import data_uri
-from ..present.template import environment, pairs, plain
-from ..training._images import SCALING
-from ..training._words import FIXED, seconds
-from ._strips import Strips, read_pictures, why_not
+from ..present.png import SCALING, data_uri
+from ..present.template import environment
 from ._words import LONGEST_NAME, cosine, digits, notices, percent, shape, subject, summary
-from .charts import draw, panels
+from .charts import Strips, draw, panels, read_pictures, why_not
 from .results import LayerSurvey, Survey, read_survey
 
 MOST_LAYERS = 1000  # rows of the table

@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .._core.interrupts import Interrupted
     from ._classify import ClassifierTask, fit_classifier, initial_net, load_trained
     from ._compare import Comparison, Plan, compare, read_comparison, read_plan, summarize
-    from ._fit import Diverged, Interrupted, Task, fit
+    from ._fit import Diverged, Task, fit
     from ._generators.fit import fit_generator, generator_task, load_generator
     from ._generators.settings import GeneratorSettings
     from ._rundir import RunRecord, create_generator_run, create_run, read_generator_run, read_run

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .._core.errors import BadInput
-from ._seeds import BATCHES, derive_generator
+from .._core.random import BATCHES, derive_generator
 
 
 class Batches:

@@ -12,8 +12,18 @@ import torch
 from torch import Tensor, nn
 
 from .._core.errors import BadInput
-from .._core.random import Streams, use_streams
-from .._core.tensors import parse_tensors
+from .._core.random import (
+    EVALUATION,
+    INITIAL,
+    SAMPLES,
+    SPLIT,
+    UNLABELLED,
+    Streams,
+    derive_generator,
+    derive_seed,
+    use_streams,
+)
+from .._core.tensors import check_tensors, load_weights, parse_tensors
 from ..data import Dataset, load
 from ..data._augment import pad_crop_flip
 from ..nets import relu_mlp
@@ -24,7 +34,6 @@ from ._device import autocast, choose_device, gradient_scaler
 from ._distributed import share, size, summed, total
 from ._fit import fit
 from ._optimizers import make_optimizer, optimizer_tensors, restore_optimizer
-from ._seeds import EVALUATION, INITIAL, SAMPLES, SPLIT, UNLABELLED, derive_generator, derive_seed
 from ._settings import Settings, refuse_foreign
 
 RECOVERY_POINTS = 1000  # enough for two digits of a relative error; every layer needs three passes
@@ -329,26 +338,6 @@ def fit_classifier(task: ClassifierTask, run: Path | None = None, **display: Any
         checkpoint_every=settings.checkpoint_every,
         **display,
     )
-
-
-def load_weights(net: nn.Module, tensors: Mapping[str, Tensor], source: str) -> None:
-    """Copy weights into a net; names, shapes and types must be exactly its own."""
-    check_tensors(net.state_dict(), tensors, source)
-    net.load_state_dict(dict(tensors))
-
-
-def check_tensors(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor], source: str) -> None:
-    """Refuse tensors from a file unless names, shapes and types are those of `own`."""
-    wrong = sorted(set(own) ^ set(tensors)) or [
-        f"{name} {tuple(tensor.shape)} {tensor.dtype}"
-        for name, tensor in tensors.items()
-        if tensor.shape != own[name].shape or tensor.dtype != own[name].dtype
-    ]
-    if wrong:
-        expected = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in own.items())
-        raise BadInput(
-            f"the tensors {expected} in {source}", got=f"a difference in {', '.join(wrong)}", do="restore it"
-        )
 
 
 def load_trained(settings: Settings, data: Dataset, model_path: str | Path) -> nn.Sequential:

@@ -14,9 +14,10 @@ from typing import Any
 
 from .._core.errors import BadInput, ObverseError
 from .._core.files import explained, quoted, read_json, write_json
+from .._core.interrupts import Interrupted, stop_signals
+from .._core.statistics import mean_and_se
 from ..data import Dataset, load
 from ._classify import ClassifierTask, fit_classifier
-from ._fit import Interrupted, stop_signals
 from ._rundir import RunRecord, read_run, ready_run
 from ._settings import Settings
 from ._variants import VARIANTS, VARIED, WEIGHTED
@@ -294,15 +295,6 @@ def summarize(runs: Mapping[str, Sequence[RunRecord]]) -> Comparison:
 
 def _mean(records: Sequence[RunRecord], name: str) -> tuple[float, float | None]:
     return mean_and_se([float(run.final[name]) for run in records])
-
-
-def mean_and_se(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and its standard error; None for a single value."""
-    mean = math.fsum(values) / len(values)
-    if len(values) < 2:
-        return mean, None
-    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    return mean, math.sqrt(variance / len(values))
 
 
 def paired_p_value(differences: Sequence[float]) -> float | None:

@@ -8,24 +8,24 @@ through the same steps; the first alone reads, measures, writes and displays, an
 from __future__ import annotations
 
 import math
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import FrameType
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from .._core.errors import BadInput, ObverseError
+from .._core.interrupts import Interrupted, stop_signals
+from .._core.locks import locked
+from .._core.random import STEPS, derive_seed
 from .._core.tensors import save_tensors
 from ._checkpoint import checkpoint_name, load_checkpoint, remove_leftovers, save_checkpoint
 from ._distributed import any_of, by_first, is_first
-from ._rundir import append_metrics, keep_metrics, locked, read_metrics
-from ._seeds import STEPS, derive_seed
+from ._rundir import append_metrics, keep_metrics, read_metrics
 
 
 class Task(Protocol):
@@ -48,14 +48,6 @@ class Task(Protocol):
 
     def model(self) -> dict[str, Tensor]:
         """The weights for model.safetensors."""
-
-
-class Interrupted(ObverseError):
-    """Stopped by the user (Ctrl-C) or the system, between two steps."""
-
-    def __init__(self, step: int, total: int, run: Path | None) -> None:
-        where = f"saved in {run}" if run else "nothing was saved: there is no run directory"
-        super().__init__(f"stopped at step {step} of {total}; {where}")
 
 
 class Diverged(ObverseError):
@@ -240,44 +232,3 @@ def _watching(stopped: threading.Event | None, run: Path | None) -> AbstractCont
     if stopped is None and run is not None:
         return stop_signals()
     return nullcontext(stopped or threading.Event())
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """SIGTERM is Ctrl-C for the duration."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def stop_signals() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM set the event instead of breaking a step in two; a second Ctrl-C does break.
-
-    A second SIGTERM does not: whoever ends a launcher and its processes together sends it twice.
-    """
-    event = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield event
-        return
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if event.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        event.set()
-
-    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield event
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 from .._core.errors import BadInput, ObverseError
 from .._core.files import explained, parse_json, quoted, read_json, write_json, write_text
+from .._core.locks import locked
 from ._device import choose_device
 from ._generators.settings import GeneratorSettings, foreign
 from ._settings import Settings
@@ -26,14 +26,6 @@ FORMAT = 1
 GENERATOR = "generator"  # the kind of a run; that of a classifier says none
 MAX_NUMBERS = 2**26  # of one picture that a generator makes
 OF_SHADOWS = ("shadow_error", "label_agreement")  # only where a run measures them
-
-
-class RunLocked(ObverseError):
-    def __init__(self, path: Path) -> None:
-        super().__init__(
-            f"expected {path} to be free; got: another process is working in it; "
-            "wait for it to end, or choose another directory"
-        )
 
 
 @dataclass(frozen=True)
@@ -191,23 +183,6 @@ def _config(path: Path) -> dict[str, Any]:
         )
     environment = config.get("environment")
     return config | {"environment": environment if isinstance(environment, dict) else {}}
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Keep every other process out of this run directory for the duration."""
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(path / ".lock", timeout=0)
-    with explained(path):
-        try:
-            lock.acquire()
-        except Timeout:  # itself an OSError
-            raise RunLocked(path) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def append_metrics(path: Path, record: Mapping[str, Any]) -> None:

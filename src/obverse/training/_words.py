@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import PurePath
 
 from .._core.files import quoted
+from .._core.statistics import mean_and_se
+from .._core.text import FIXED, listed, p_value, percent, signed, spelled
 from ..data import NAMES
 from . import Settings
-from ._compare import Row, mean_and_se
+from ._compare import Row
 from ._shown import Missing, Results
 
-FIXED = "\N{NO-BREAK SPACE}"
 CLOSE = 0.01  # one point: the distance at which shadow error is said to follow real error
 FAILED = 0.5  # an error from which closeness of shadow and real error says nothing good
 SIGNIFICANT = 0.05
 MANY = 5  # more variants than this are left to the table
-_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-
-
-def percent(fraction: float | None, se: float | None = None) -> str:
-    """A fraction in percent, with its standard error if there is one: 4.20 ± 0.12."""
-    if fraction is None:
-        return "—"
-    return f"{100 * fraction:.2f}" + ("" if se is None else f"{FIXED}±{FIXED}{100 * se:.2f}")
-
-
-def signed(fraction: float, se: float | None = None) -> str:
-    """A difference in points, its sign always written."""
-    text = percent(abs(fraction), se)
-    sign = "−" if round(100 * fraction, 2) < 0 else "+" if round(100 * fraction, 2) > 0 else ""
-    return sign + text
-
-
-def p_value(p: float | None) -> str:
-    if p is None:
-        return "—"
-    return f"<{FIXED}0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
-
-
-def seconds(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
 def data_name(settings: Settings) -> str:
@@ -48,16 +23,12 @@ def data_name(settings: Settings) -> str:
     return settings.data if settings.data in NAMES else PurePath(settings.data).name or settings.data
 
 
-def listed(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
-
-
 def title(results: Results) -> str:
     name = data_name(results.settings)
     if results.is_comparison:
         count = len(results.plan)
-        spelled = _spelled(count).capitalize()
-        return f"{spelled} {'way' if count == 1 else 'ways'} to train a net on {name}"
+        word = spelled(count).capitalize()
+        return f"{word} {'way' if count == 1 else 'ways'} to train a net on {name}"
     return f"A net trained on {name}"
 
 
@@ -95,10 +66,6 @@ def _gap(one: Missing, epochs: int) -> str:
     return f"{one.variant} with seed {one.seed} ({state})"
 
 
-def _spelled(count: int) -> str:
-    return _NUMBERS[count] if count < len(_NUMBERS) else str(count)
-
-
 def _net(settings: Settings) -> str:
     if settings.net == "allconv":
         return _allconv(settings)
@@ -124,11 +91,11 @@ def _points(settings: Settings) -> str:
 
 def _what_was_compared(results: Results) -> str:
     settings, count = results.settings, len(results.seeds)
-    seeds = "one seed" if count == 1 else f"{_spelled(count)} seeds"
+    seeds = "one seed" if count == 1 else f"{spelled(count)} seeds"
     pairing = "" if count == 1 else ", so that their differences can be taken seed by seed"
     return (
         f"{_net(settings)} was trained on {_points(settings)} in "
-        f"{_spelled(len(results.plan))} ways, with {seeds} each; runs with the same seed see the same "
+        f"{spelled(len(results.plan))} ways, with {seeds} each; runs with the same seed see the same "
         f"batches{pairing}."
     )
 
@@ -184,7 +151,7 @@ def _judged(results: Results) -> str:
     limit = SIGNIFICANT / len(tested)
     strict = [row.variant for row in found if row.p_value is not None and row.p_value < limit]
     kept = listed(strict) if strict else "none of them"
-    corrected = f"Corrected for {_spelled(len(tested))} comparisons (p{FIXED}<{FIXED}{limit:.3f})"
+    corrected = f"Corrected for {spelled(len(tested))} comparisons (p{FIXED}<{FIXED}{limit:.3f})"
     return f"{said}. {corrected}, {kept} would remain."
 
 
@@ -211,7 +178,7 @@ def _tracking(results: Results) -> str:
         count = sum(abs(mean) <= CLOSE for mean, _ in gaps.values())
         return (
             f"The error on shadows is within one point of the {results.error_name} for "
-            f"{_spelled(count) if count else 'none'} of the {_spelled(len(gaps))}."
+            f"{spelled(count) if count else 'none'} of the {spelled(len(gaps))}."
         )
     near = [name for name, (mean, _) in gaps.items() if abs(mean) <= CLOSE]
     far = [name for name in gaps if name not in near]

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._core import text
 from .._core.errors import BadInput, ObverseError
 from .._core.files import write_text
+from .._core.text import plain, spell
 from ..claims._store import NAME as CLAIMS
 from ..claims._store import read_sweep
 from ..claims.page import render_sweep
@@ -27,8 +29,8 @@ from ..identity.page import PAGE, recall_page
 from ..ladder.page import ladder_page
 from ..ladder.results import NAME as LADDER
 from ..present import palette
-from ..present.png import data_uri
-from ..present.template import environment, plain, spell
+from ..present.png import SCALING, data_uri
+from ..present.template import environment
 from ..shadow.page import page_of
 from ..shadow.results import NAME as SURVEY
 from ..weights._reading import NAME as AUDIT
@@ -38,7 +40,6 @@ from . import _words as words
 from ._compare import Row
 from ._generators.page import PAGE as GENERATOR_PAGE
 from ._generators.page import generator_page
-from ._images import COLUMNS, SCALING, ZERO, check_images, choose_run, shadow_pictures, triple_png
 from ._rundir import holds_generator
 from ._search.page import PAGE as SEARCH_PAGE
 from ._search.page import search_page
@@ -47,6 +48,7 @@ from ._search.results import NAME as TRIALS
 from ._settings import foreign
 from ._shown import Results, is_results, read_results
 from .charts import figures
+from .charts._images import COLUMNS, ZERO, check_images, choose_run, shadow_pictures, triple_png
 
 AGAINST = "against.json"
 MAX_CLASSES = 12
@@ -210,9 +212,9 @@ def headings(results: Results) -> list[str]:
     return [
         "variant",
         "runs",
-        f"{results.error_name},{words.FIXED}%",
-        f"shadow error,{words.FIXED}%",
-        f"same label,{words.FIXED}%",
+        f"{results.error_name},{text.FIXED}%",
+        f"shadow error,{text.FIXED}%",
+        f"same label,{text.FIXED}%",
         f"difference to {first}, points",
         "p",
         "seconds a run" if results.is_comparison else "seconds of training",
@@ -221,16 +223,16 @@ def headings(results: Results) -> list[str]:
 
 def cells(row: Row) -> list[str]:
     """A row of the table as text, in the order of `headings`."""
-    difference = "—" if row.difference is None else words.signed(row.difference, row.difference_se)
+    difference = "—" if row.difference is None else text.signed(row.difference, row.difference_se)
     return [
         row.variant,
         str(row.runs),
-        words.percent(row.test_error, row.test_error_se),
-        words.percent(row.shadow_error, row.shadow_error_se),
-        words.percent(row.label_agreement),
+        text.percent(row.test_error, row.test_error_se),
+        text.percent(row.shadow_error, row.shadow_error_se),
+        text.percent(row.label_agreement),
         difference,
-        words.p_value(row.p_value),
-        words.seconds(row.seconds),
+        text.p_value(row.p_value),
+        text.seconds(row.seconds),
     ]
 
 

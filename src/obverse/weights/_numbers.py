@@ -2,43 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..training._words import FIXED, p_value
+from .._core.text import FIXED, brief, number, p_value
 from .results import LayerAudit, Number
-
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def number(value: float) -> str:
-    """Three significant digits as a person writes them: 0.0120, 4,096, 3.2·10⁻⁵; counts as they are."""
-    if math.isnan(value):
-        return "—"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    size = abs(value)
-    if size == 0:
-        return "0"
-    if size < 9.995e-4 or size >= 1e9:
-        return powered(value)
-    is_whole = isinstance(value, int) or size >= 999.5
-    text = f"{value:,.0f}" if is_whole else f"{value:#.3g}".removesuffix(".")
-    return text.replace("-", "−")
-
-
-def powered(value: float, decimals: int = 1) -> str:
-    """With a power of ten: 3.2·10⁻⁵, 4·10⁹."""
-    digits, power = f"{value:.{decimals}e}".split("e")
-    short = digits.rstrip("0").rstrip(".") if decimals else digits
-    return f"{short.replace('-', '−')}·10{str(int(power)).translate(_RAISED)}"
-
-
-def brief(value: float) -> str:
-    """The same without trailing zeros: for what was chosen rather than measured."""
-    text = number(value)
-    return text.rstrip("0").rstrip(".") if "." in text and "·" not in text else text
 
 
 def signed(value: float) -> str:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from .._core.errors import ObverseError
+from .._core.text import printable
 from .results import Audit, LayerAudit
 
 _FORMULA = ("=", "+", "-", "@")  # a spreadsheet runs a cell that begins so
@@ -120,11 +121,6 @@ def to_frame(audit: Audit) -> Any:
             "expected the package 'pandas' to be installed; got none; install it with: pip install pandas"
         ) from error
     return pandas.DataFrame(rows(audit), columns=COLUMNS)
-
-
-def printable(text: str) -> str:
-    """Text from anybody's file without control characters, which could steer a terminal or break a line."""
-    return "".join(letter if letter.isprintable() else "�" for letter in text)
 
 
 def _row(layer: LayerAudit) -> dict[str, Any]:

@@ -8,79 +8,33 @@ are compared, the first is filled and the second an outline.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from ..present.chart import (
+    HEIGHT,
+    WIDTH,
+    Array,
+    across,
+    coordinate,
+    dots,
+    line,
+    path,
+    picture,
+    steps,
+    tick,
+    up,
+)
 from ._law import density, edges
-from .results import Correlations, Entries, Histogram, LayerAudit, Offsets
+from .page import counterpart
+from .results import Correlations, Entries, Histogram, LayerAudit, Number, Offsets, Reversal
 
-Array = npt.NDArray[np.float64]
-WIDTH, HEIGHT = 150, 80  # of the frame, in CSS pixels at its natural size; ticks stand below it
 ENTRIES = 6.0  # standard deviations to either side, as far as the histograms go
 HIGHEST = 0.56  # of the density of entries: the normal curve's peak of 0.4 fills most of the frame
 QUANTILES = 4.0
 FURTHEST = 2.0  # times the law's edge: spikes beyond are drawn as an arrow
 MOST_SPIKES = 60
-
-
-def coordinate(value: float) -> str:
-    """A tenth of a pixel is more than can be seen."""
-    return f"{value:.1f}".removesuffix(".0")
-
-
-def across(values: npt.ArrayLike, low: float, high: float, length: float = WIDTH) -> Array:
-    """Where values lie between `low` and `high`, from 0 to `length` and never beyond."""
-    with np.errstate(all="ignore"):
-        share = (np.asarray(values, dtype=np.float64) - low) / np.float64(high - low)
-    result: Array = np.clip(np.nan_to_num(share, nan=0.0), 0.0, 1.0) * length
-    return result
-
-
-def up(values: npt.ArrayLike, high: float) -> Array:
-    """The vertical coordinate of heights between 0 and `high`."""
-    result: Array = HEIGHT - across(values, 0.0, high, HEIGHT)
-    return result
-
-
-def line(x: Array, y: Array) -> str:
-    return "M" + "L".join(f"{coordinate(a)} {coordinate(b)}" for a, b in zip(x, y, strict=True))
-
-
-def dots(x: Array, y: Array) -> str:
-    """Lines of no length, which a round cap makes dots."""
-    return "".join(f"M{coordinate(a)} {coordinate(b)}h0" for a, b in zip(x, y, strict=True))
-
-
-def steps(x: Array, y: Array) -> str:
-    """The outline of bars between the edges `x`, of heights `y`; equal neighbours are one bar."""
-    start = coordinate(x[0])
-    parts, place, level = [f"M{start} {HEIGHT}"], start, ""
-    for right, top in zip(map(coordinate, x[1:]), map(coordinate, y), strict=True):
-        if right == place:  # outside the frame
-            continue
-        if top == level:
-            parts[-1] = f"H{right}"
-        else:
-            parts += [f"V{top}", f"H{right}"]
-        place, level = right, top
-    return "".join(parts) + f"V{HEIGHT}"
-
-
-def path(kind: str, d: str) -> str:
-    return f'<path class="{kind}" d="{d}"/>'
-
-
-def tick(x: float, label: str, anchor: str = "middle") -> str:
-    """A label below the frame; `label` is never text from a file."""
-    place = "" if anchor == "middle" else f' class="{anchor}"'
-    return f'<text x="{coordinate(x)}" y="{HEIGHT + 13}"{place}>{label}</text>'
-
-
-def picture(title: str, parts: Iterable[str]) -> str:
-    """One small multiple; its frame is 150 × 80, with room for ticks below."""
-    return f'<svg viewBox="-2 -2 154 98" role="img" aria-label="{title}">{"".join(parts)}</svg>'
 
 
 def _axis(name: str, ticks: dict[float, str], more: str = "") -> str:
@@ -232,3 +186,78 @@ def _spikes(layer: LayerAudit, kind: str, low: float, high: float) -> list[str]:
     if any(one >= high for one in found):
         parts.append(path(kind, f"M{WIDTH - 14} {HEIGHT - 30}h14m-6 -5l6 5l-6 5"))
     return parts
+
+
+LEFT = 28  # where the frame of the recovery errors begins: its axis has labels
+LOG_BELOW = 0.05  # the recovery error below which a linear axis from 0 to 1 hides it
+MOST_GROUPS = 5
+MOST_DECADES = 6
+ORDER = ("bars", "other", "shuffled", "gaussian")  # of the bars in a group
+POWERS = ("1", "0.1", "10⁻²", "10⁻³", "10⁻⁴", "10⁻⁵", "10⁻⁶")
+
+
+def recovery_bars(this: Sequence[Reversal], other: Sequence[Reversal] = ()) -> str:
+    """At each sparsity: the layer, its shuffled entries, fresh normal ones; a line at the prediction."""
+    groups = [(one, _bars(one, counterpart(one, other))) for one in this[:MOST_GROUPS]]
+    errors = [error for one, bars in groups for error in (*bars.values(), one.predicted.error)]
+    decades = _decades([error.value for error in errors])
+    kinds = sorted({kind for _, bars in groups for kind in bars}, key=ORDER.index)
+    room = (WIDTH - LEFT) / max(1, len(groups))
+    width = min(10.0, 0.84 * room / max(1, len(kinds)))
+    parts, drawn, whiskers, predictions = [_error_axis(decades)], dict.fromkeys(kinds, ""), "", ""
+    for index, (one, bars) in enumerate(groups):
+        middle = LEFT + (index + 0.5) * room
+        start = middle - width * len(kinds) / 2
+        for kind, error in bars.items():
+            x = start + kinds.index(kind) * width
+            top = coordinate(_error_place(error.value, decades))
+            drawn[kind] += f"M{coordinate(x)} {HEIGHT}V{top}h{coordinate(width - 1)}V{HEIGHT}"
+            whiskers += _whisker(x + (width - 1) / 2, error, decades)
+        y = coordinate(_error_place(one.predicted.error.value, decades))
+        predictions += f"M{coordinate(start - 2)} {y}h{coordinate(width * len(kinds) + 3)}"
+        parts.append(tick(middle, "data" if one.source == "data" else _compact(one.sparsity)))
+    parts += [path(kind, d) for kind, d in drawn.items()]
+    parts += [path("whisker", whiskers), path("curve", predictions)]
+    return picture("Recovery error of the layer and of its controls", parts)
+
+
+def _bars(one: Reversal, two: Reversal | None) -> dict[str, Number]:
+    """Errors by the class of their bars."""
+    bars = {"bars": one.layer.error, "shuffled": one.shuffled.error, "gaussian": one.gaussian.error}
+    return bars if two is None else bars | {"other": two.layer.error}
+
+
+def _decades(errors: Sequence[float]) -> int:
+    """How many decades below 1 a logarithmic axis needs; 0 where a linear one shows all errors."""
+    smallest = min((error for error in errors if error > 0), default=1.0)
+    return 0 if smallest >= LOG_BELOW else min(MOST_DECADES, math.ceil(-math.log10(smallest)))
+
+
+def _error_place(value: float, decades: int) -> float:
+    """Linear from 0 to 1, or logarithmic over so many decades below 1."""
+    if not decades:
+        return float(up(value, 1.0))
+    return float(HEIGHT - across(math.log10(value) if value > 0 else -math.inf, -decades, 0.0, HEIGHT))
+
+
+def _error_axis(decades: int) -> str:
+    every = 2 if decades > 3 else 1
+    ticks = {10.0**-power: POWERS[power] for power in range(0, decades + 1, every)}
+    lines, labels = "", ""
+    for value, label in (ticks if decades else {1.0: "1", 0.5: "0.5", 0.0: "0"}).items():
+        y = _error_place(value, decades)
+        lines += f"M{LEFT} {coordinate(y)}H{WIDTH}"
+        labels += f'<text x="{LEFT - 3}" y="{coordinate(max(y + 4, 8))}" class="end">{label}</text>'
+    return path("axis", lines) + labels
+
+
+def _whisker(x: float, error: Number, decades: int) -> str:
+    """One standard error either way, where it can be seen."""
+    if error.spread is None:
+        return ""
+    low, high = (_error_place(error.value + sign * error.spread, decades) for sign in (-1, 1))
+    return f"M{coordinate(x)} {coordinate(low)}V{coordinate(high)}" if low - high > 0.5 else ""
+
+
+def _compact(value: float) -> str:
+    return f"{value:.0f}" if value < 10_000 else f"{min(value, 9.99e8) / 1000:.0f}k"

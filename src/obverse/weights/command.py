@@ -5,19 +5,34 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .._core.errors import BadInput
 from .._core.files import explained, write_text
+from ..data import Dataset, load
 from ..present import complete, options
-from ..present.options import GivenSeed, Json, Layers, check_seed
+from ..present.options import GivenSeed, Json, Layers, check_seed, select
 from ..present.output import tell, tell_quick
+from ..present.progress import layer_progress
+from ..present.table import NONE, Column, open_console, print_grid, say
+from ..shadow._models import OWN
+from ..training import RunRecord, initial_net, load_trained, read_run
+from ._against import CLEAR, Change, Comparison, LayerChange
+from ._audit import audit
+from ._readers.open import open_weights
+from ._reading import NAME, read_audit
+from ._tables import rows
 from ._thresholds import BUDGET, KEEP, SAMPLES, Thresholds
 from .results import Audit, Verdict
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from ._readers.module import Weight
 
 FAILED = 3
 FAIL_ON: dict[str, tuple[Verdict, ...]] = {
@@ -107,8 +122,6 @@ def audit(
         raise BadInput(f"--fail-on out of {', '.join(FAIL_ON)}", got=repr(fail_on), do="pass one of these")
     from ._against import compare_audits
     from ._reading import audit_text
-    from .subject_ import measure, open_other, open_subject
-    from .table_ import print_audit, print_comparison
 
     if seed is not None:
         check_seed(seed)
@@ -185,3 +198,273 @@ def write_files(out: Path, found: Audit, other: Audit | None) -> Path:
         with explained(out):
             (out / AGAINST).unlink(missing_ok=True)
     return build(out / NAME)
+
+
+COLOURS: dict[Verdict, str] = {
+    "random-like": "green",
+    "random-like bulk with spikes": "yellow",
+    "not random-like": "red",
+    "not judged": "dim",
+}
+SHORT: dict[Verdict, str] = {
+    "random-like": "random-like",
+    "random-like bulk with spikes": "spikes",
+    "not random-like": "not",
+    "not judged": "not judged",
+}
+CONSTANT = 1e6  # |mean| / std of offsets that are all the same but for rounding
+NORMAL = "distance of the entries to a normal law"
+LAW = "distance of the singular values to the Marchenko–Pastur law"
+RATIO = "recovery error ÷ that of the same entries shuffled, at the sparsity where it is largest"
+
+
+def print_audit(audit: Audit) -> None:
+    """The table, a sentence about each layer that is not random-like, the summary."""
+    console = open_console()
+    print_grid(console, audit_columns(audit), "not as random entries have it")
+    for layer in audit.layers:
+        if layer.verdict == "not random-like":
+            say(console, f"{layer.name}: {layer.sentence}")
+    say(console, audit.summary, "bold")
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """The table of what changed, the layers that only one audit has, the summary."""
+    console = open_console()
+    say(console, f"{comparison.before} → {comparison.after}")
+    if comparison.layers:
+        print_grid(console, comparison_columns(comparison), f"changed by more than {CLEAR:g} standard errors")
+    for side, names in (("before", comparison.only_before), ("after", comparison.only_after)):
+        if names:
+            say(console, f"only {side}: {', '.join(names)}")
+    for note in comparison.notes:
+        say(console, f"note: {note}")
+    say(console, comparison.summary, "bold")
+
+
+def audit_columns(audit: Audit) -> list[Column]:
+    """All there is to show; `grid` leaves out what has no room."""
+    table = rows(audit)
+
+    def column(
+        title: str,
+        cell: Callable[[dict[str, Any]], str],
+        meaning: str = "",
+        *,
+        needs: str = "layer",
+        aspect: str = "",
+        **look: Any,
+    ) -> Column:
+        """`cell` of each row that has a value in the column `needs`; a finding about `aspect` marks it."""
+        cells = tuple(NONE if row[needs] is None else cell(row) for row in table)
+        marked = frozenset(
+            at
+            for at, layer in enumerate(audit.layers)
+            if cells[at] != NONE
+            and any(one.aspect == aspect and not one.random_like for one in layer.findings)
+        )
+        return Column(title, cells, meaning, marked, **look)
+
+    return [
+        column("layer", lambda row: str(row["layer"]), left=True),
+        column("shape", lambda row: f"{row['rows']}×{row['columns']}", drop=1),
+        column(
+            "law",
+            lambda row: str(row["entries_best_law"]).removeprefix("Student "),
+            "that fits the entries best",
+            needs="entries_best_law",
+            left=True,
+            drop=7,
+        ),
+        column(
+            "KS",
+            lambda row: f"{row['entries_ks']:.3f}",
+            NORMAL,
+            needs="entries_ks",
+            aspect="entries",
+            drop=2,
+        ),
+        column(
+            "offsets",
+            lambda row: _ratio(row["offsets_ratio"]),
+            "|mean|/std of the biases",
+            needs="offsets_ratio",
+            aspect="offsets",
+            drop=8,
+        ),
+        column("spectrum", _distance, f"{LAW} (+ spikes)", needs="spectrum_distance", aspect="spectrum"),
+        column(
+            "norms",
+            lambda row: f"{max(row['row_norms'], row['column_norms']):.2f}",
+            "spread of the squared norms of rows or columns",
+            needs="row_norms",
+            aspect="norms",
+            drop=5,
+        ),
+        column(
+            "cosine",
+            _cosine,
+            "between rows or columns, over chance",
+            aspect="correlations",
+            drop=6,
+        ),
+        column(
+            "ratio",
+            lambda row: _ratio(row["recovery_ratio"]),
+            RATIO,
+            needs="recovery_ratio",
+            aspect="recovery",
+        ),
+        column(
+            "95 %",
+            lambda row: f"{_ratio(row['recovery_ratio_low'])}–{_ratio(row['recovery_ratio_high'])}",
+            needs="recovery_ratio",
+            drop=4,
+        ),
+        column(
+            "verdict", _verdict, left=True, styles=tuple(COLOURS[layer.verdict] for layer in audit.layers)
+        ),
+    ]
+
+
+def comparison_columns(comparison: Comparison) -> list[Column]:
+    layers = comparison.layers
+
+    def column(
+        title: str, changes: list[Change | None], digits: int, meaning: str = "", drop: int = 0
+    ) -> Column:
+        cells = tuple(
+            NONE if one is None else f"{one.before:.{digits}f} → {one.after:.{digits}f}" for one in changes
+        )
+        marked = frozenset(at for at, one in enumerate(changes) if one is not None and one.clear)
+        return Column(title, cells, meaning, marked, drop)
+
+    return [
+        Column("layer", tuple(one.name for one in layers), left=True),
+        Column(
+            "verdict",
+            tuple(_turn(one) for one in layers),
+            left=True,
+            styles=tuple(
+                COLOURS[one.verdict_after] if one.verdict_before != one.verdict_after else ""
+                for one in layers
+            ),
+        ),
+        column("ratio", [one.ratio for one in layers], 2, RATIO),
+        column("spectrum", [one.distance for one in layers], 3, LAW, drop=1),
+        column("spikes", [one.spikes for one in layers], 0, drop=2),
+        column("KS", [one.ks for one in layers], 3, NORMAL, drop=3),
+    ]
+
+
+def _ratio(value: float) -> str:
+    if value >= CONSTANT:
+        return "∞"
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def _distance(row: dict[str, Any]) -> str:
+    """With ≈ where the spectrum is an estimated density, and the number of spikes where there are any."""
+    estimated = "≈" if row["spectrum_method"] == "lanczos" else ""
+    spikes = f" +{row['spikes']}" if row["spikes"] else ""
+    return f"{estimated}{row['spectrum_distance']:.3f}{spikes}"
+
+
+def _cosine(row: dict[str, Any]) -> str:
+    found = [row[name] for name in ("row_cosine_rms", "column_cosine_rms") if row[name] is not None]
+    return f"{max(found):.2f}" if found else NONE
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    if row["verdict"] != "random-like bulk with spikes" or row["spikes"] is None:
+        return str(row["verdict"])
+    return f"bulk, {row['spikes']} spike{'s'[: row['spikes'] != 1]}"
+
+
+def _turn(one: LayerChange) -> str:
+    if one.verdict_before == one.verdict_after:
+        return one.verdict_after.removeprefix("random-like ")  # "bulk with spikes" says it too
+    return f"{SHORT[one.verdict_before]} → {SHORT[one.verdict_after]}"
+
+
+INITIAL = "initial"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is to be audited, opened but not measured; an audit that is read needs no measuring."""
+
+    name: str
+    net: nn.Module | tuple[Weight, ...] | Audit
+    data: Tensor | None = None
+
+
+def open_subject(path: Path, data: str | None, data_root: str | None) -> Subject:
+    """An audit, the net of a run with its data, or weights."""
+    if is_audit(path):
+        return Subject(str(path), read_audit(path))
+    if data is None:
+        return Subject(str(path), open_weights(path))
+    run, own = open_run(path, data_root)
+    net = load_trained(run.settings, own, path / "model.safetensors")
+    return Subject(str(path), net, inputs(run, own, data, data_root))
+
+
+def open_other(against: str, model: Path, data: str | None, data_root: str | None) -> Subject:
+    """The same for what it is compared with."""
+    if against != INITIAL or Path(against).exists():
+        return open_subject(Path(against), data, data_root)
+    run, own = open_run(model, data_root, "--against initial")
+    x = None if data is None else inputs(run, own, data, data_root)
+    return Subject(f"{model} before training", initial_net(run.settings, own).eval(), x)
+
+
+def is_audit(path: Path) -> bool:
+    """A JSON file other than the index of a folder of shards, or a directory with an audit and no weights."""
+    if path.is_dir():
+        return (path / NAME).is_file() and not any(path.glob("*.safetensors*"))
+    return path.suffix == ".json" and not path.name.endswith(".index.json")
+
+
+def open_run(path: Path, data_root: str | None, flag: str = "--data") -> tuple[RunRecord, Dataset]:
+    """A run, and the data it was trained on: they say what shape its net has."""
+    if not (path / "config.json").is_file():
+        raise BadInput(
+            f"the directory of a run for {flag}: weights alone cannot be run",
+            got=path,
+            do="leave it out, or use Python: obverse.audit(net, data=x)",
+        )
+    run = read_run(path)
+    return run, load(run.settings.data, data_root or run.settings.data_root)
+
+
+def inputs(run: RunRecord, own: Dataset, name: str, data_root: str | None) -> Tensor:
+    """The test set of the run, or of another data set of the same shape."""
+    if name in (OWN, own.name, run.settings.data):
+        return own.test_x
+    other = load(name, data_root or run.settings.data_root)
+    if other.input_shape != own.input_shape:
+        raise BadInput(
+            f"inputs of shape {own.input_shape}, as {run.path} takes them",
+            got=f"{other.input_shape} in {name}",
+            do="use --data own",
+        )
+    return other.test_x
+
+
+def measure(subject: Subject, pattern: str | None, **options: Any) -> Audit:
+    """The audit of the layers whose names match the pattern."""
+    net = subject.net
+    if isinstance(net, Audit):
+        return matching(net, pattern)
+    if isinstance(net, tuple):
+        names = select([one.name for one in net], pattern)
+        net = tuple(one for one in net if one.name in names)
+    with layer_progress(Path(subject.name).name) as on_layer:
+        found = audit(net, model=subject.name, data=subject.data, on_layer=on_layer, **options)
+    return matching(found, pattern)
+
+
+def matching(whole: Audit, pattern: str | None) -> Audit:
+    names = select([layer.name for layer in whole.layers], pattern)
+    return replace(whole, layers=tuple(layer for layer in whole.layers if layer.name in names))

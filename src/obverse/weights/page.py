@@ -6,20 +6,23 @@ SVG that `small` draws from numbers is put in as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
+from .._core.text import FIXED, brief, listed, number, p_value, pairs, plain, seconds
 from ..present import palette
-from ..present.template import environment, pairs, plain, script
-from ..training._words import listed, seconds
+from ..present.template import environment, script
 from . import charts as small
 from ._against import Comparison, LayerChange, compare_audits
-from ._cells import Cell, Pair, cells
-from ._numbers import Line, line, number, quantities
-from ._page_tables import reversal_table, spike_table
-from .results import VERDICTS, Audit, Entries, LayerAudit, Spectrum, Verdict
+from ._numbers import Line, line, quantities
+from .charts import recovery_bars
+from .results import VERDICTS, Audit, Entries, LayerAudit, Number, Recovered, Reversal, Spectrum, Verdict
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 # A class of the stylesheet for each; the colour never says it alone.
 TONES: dict[Verdict, str] = {
@@ -204,3 +207,206 @@ def _some(names: Sequence[str]) -> str:
     shown = [plain(name, LONGEST_NAME) or "(no name)" for name in names[:MOST_NAMED]]
     more = len(names) - MOST_NAMED
     return listed(shown) if more <= 0 else f"{', '.join(shown)} and {more} more"
+
+
+MOST_SPIKES = 12
+MOST_SPARSITIES = 8
+
+
+def interval(one: Reversal) -> str:
+    low, high = one.interval
+    return f"{number(low)}–{number(high)}"
+
+
+def counterpart(one: Reversal, others: Sequence[Reversal]) -> Reversal | None:
+    """The measurement of another net that compares with this one: same source, same sparsity if drawn."""
+    for two in others:
+        if one.source == two.source and (one.source == "data" or one.sparsity == two.sparsity):
+            return two
+    return None
+
+
+def spike_table(layer: LayerAudit) -> tuple[tuple[tuple[str, ...], ...], int]:
+    """The first spikes in words, and how many more there are."""
+    if layer.spectrum is None:
+        return (), 0
+    spikes, upper = layer.spectrum.spikes, layer.spectrum.upper
+    rows = tuple(
+        (
+            number(one.value),
+            number(one.value / upper) if upper > 0 else "—",
+            number(one.strength),
+            f"{number(100 * one.share)}{FIXED}%",
+            p_value(one.p),
+        )
+        for one in spikes[:MOST_SPIKES]
+    )
+    return rows, max(0, len(spikes) - MOST_SPIKES)
+
+
+def reversal_table(
+    this: Sequence[Reversal], other: Sequence[Reversal] = ()
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """One row a quantity, one column a sparsity; empty where nothing was measured."""
+    shown = this[:MOST_SPARSITIES]
+    if not shown:
+        return ()
+    rows: dict[str, Callable[[Reversal], str]] = {
+        "non-zeros k": lambda one: ("data, " if one.source == "data" else "") + brief(one.sparsity),
+        "inputs kept t": lambda one: brief(one.kept),
+        "draws of h": lambda one: number(one.samples),
+        "error: layer": lambda one: _spread(one.layer.error),
+        "error: shuffled": lambda one: _spread(one.shuffled.error),
+        "error: Gaussian": lambda one: _spread(one.gaussian.error),
+        "error: predicted": lambda one: number(one.predicted.error.value),
+        "error: at its own bias": lambda one: "—" if one.own_bias is None else _spread(one.own_bias),
+        "layer ÷ shuffled": lambda one: _spread(one.ratio),
+        "95 % interval": interval,
+        "threshold / ‖h‖": lambda one: _all_four([each.threshold for each in _matrices(one)]),
+        "deviation ‖Wᵀx − h‖∞ / ‖h‖": lambda one: _all_four([two.deviation.value for two in _matrices(one)]),
+        "peak ‖h‖∞ / ‖h‖ (√(log k / k))": lambda one: f"{number(one.peak)} ({number(one.peak_bound)})",
+        "k < t < k²": _conditions,
+    }
+    if other:
+        rows["in B, error: layer"] = _of_other(other, lambda two: _spread(two.layer.error))
+        rows["in B, layer ÷ shuffled"] = _of_other(other, lambda two: _spread(two.ratio))
+        rows["in B, 95 % interval"] = _of_other(other, interval)
+    return tuple((label, tuple(write(one) for one in shown)) for label, write in rows.items())
+
+
+def _of_other(other: Sequence[Reversal], write: Callable[[Reversal], str]) -> Callable[[Reversal], str]:
+    def there(one: Reversal) -> str:
+        two = counterpart(one, other)
+        return "—" if two is None else write(two)
+
+    return there
+
+
+def _matrices(one: Reversal) -> tuple[Recovered, ...]:
+    return one.layer, one.shuffled, one.gaussian, one.predicted
+
+
+def _all_four(values: Sequence[float]) -> str:
+    return " · ".join(number(value) for value in values)
+
+
+def _conditions(one: Reversal) -> str:
+    if one.sparse_enough and one.dense_enough:
+        return "holds"
+    return "t ≥ k²" if one.sparse_enough else "k ≥ t"
+
+
+def _spread(measured: Number) -> str:
+    text = number(measured.value)
+    return text if measured.spread is None else f"{text}{FIXED}±{FIXED}{brief(measured.spread)}"
+
+
+@dataclass(frozen=True)
+class Key:
+    """A number below a picture; `other` and `change` where two nets are compared."""
+
+    label: str
+    value: str
+    other: str = ""
+    change: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One small multiple; without a picture, `missing` says why."""
+
+    title: str
+    picture: Markup | None
+    keys: tuple[Key, ...] = ()
+    missing: str = "not measured"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A layer, the layer of the same name in the other net if there is one, and the first one's numbers."""
+
+    this: LayerAudit
+    other: LayerAudit | None
+    lines: Mapping[str, Line]
+
+    def keys(self, **labels: str) -> tuple[Key, ...]:
+        """Key numbers by their names in `quantities`, under shorter labels."""
+        found = [(self.lines.get(name.replace("_", " ")), label) for name, label in labels.items()]
+        return tuple(
+            Key(label, one.value) if self.other is None else Key(label, one.value, one.other, one.change)
+            for one, label in found
+            if one is not None
+        )
+
+
+def cells(pair: Pair) -> tuple[Cell, ...]:
+    """In the order of the page's legend."""
+    return (
+        _entries(pair),
+        _quantiles(pair),
+        _offsets(pair),
+        _spectrum(pair),
+        _cosines(pair),
+        _recovery(pair),
+    )
+
+
+def _drawn(svg: str) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(svg)
+
+
+def _entries(pair: Pair) -> Cell:
+    if pair.this.entries is None:
+        return Cell("Entries", None)
+    there = None if pair.other is None else pair.other.entries
+    svg = small.entry_histogram(pair.this.entries, there)
+    return Cell("Entries", _drawn(svg), pair.keys(ks="KS distance", kurtosis="kurtosis"))
+
+
+def _quantiles(pair: Pair) -> Cell:
+    entries = pair.this.entries
+    if entries is None:
+        return Cell("Quantiles", None)
+    there = None if pair.other is None else pair.other.entries
+    best = Key("best law", plain(entries.best_law, 20), "" if there is None else plain(there.best_law, 20))
+    svg = small.quantile_plot(entries, there)
+    return Cell("Quantiles", _drawn(svg), (*pair.keys(skew="skew"), best))
+
+
+def _offsets(pair: Pair) -> Cell:
+    offsets = pair.this.offsets
+    if offsets is None:
+        return Cell("Offsets", None, missing="none")
+    there = None if pair.other is None else pair.other.offsets
+    svg = small.offset_histogram(offsets, number(offsets.mean), there)
+    return Cell(
+        "Offsets", _drawn(svg), pair.keys(offset_ratio="|mean| / std", near_mean=f"within ±10{FIXED}%")
+    )
+
+
+def _spectrum(pair: Pair) -> Cell:
+    if pair.this.spectrum is None:
+        return Cell("Singular values", None)
+    keys = pair.keys(distance="KS distance", spikes="spikes", stable_rank="stable rank")
+    return Cell("Singular values", _drawn(small.spectrum_plot(pair.this, pair.other)), keys)
+
+
+def _cosines(pair: Pair) -> Cell:
+    if not pair.this.correlations:
+        return Cell("Cosines", None)
+    there = () if pair.other is None else pair.other.correlations
+    svg = small.cosine_histogram(pair.this.correlations, there)
+    return Cell("Cosines", _drawn(svg), pair.keys(rows_rms="rows, rms", columns_rms="columns, rms"))
+
+
+def _recovery(pair: Pair) -> Cell:
+    if not pair.this.reversal:
+        return Cell("Recovery error", None)
+    svg = recovery_bars(pair.this.reversal, () if pair.other is None else pair.other.reversal)
+    here, there = pair.this.worst(), None if pair.other is None else pair.other.worst()
+    keys = pair.keys(ratio="÷ shuffled")
+    if here is not None:
+        keys += (Key(f"95{FIXED}%", interval(here), "" if there is None else interval(there)),)
+    return Cell("Recovery error", _drawn(svg), keys)

@@ -9,8 +9,8 @@ from ...present.template import environment
 
 FOLDER = "page"
 TABS = {
-    "shadow.js": "shadow/tab.js",
-    "bench.js": "shadow/bench.js",
+    "shadow.js": "shadow/tab/shadow.js",
+    "bench.js": "shadow/tab/bench.js",
     "audit.js": "weights/tab.js",
     "birthday.js": "diversity/tab.js",
     "ladder.js": "ladder/tab.js",

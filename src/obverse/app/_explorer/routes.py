@@ -16,8 +16,8 @@ from ...diversity.tab import AT_ONCE, MOST_SUPPORT, birthday_answer
 from ...ladder._summaries import KINDS
 from ...ladder.tab import MOST_LEAVES, MOST_REGIONS, MOST_STEPS, ladder_answer, preset_answer
 from ...present.fields import Fields
-from ...shadow.bench_tab_ import MOST_OFFSET, MOST_SIDE, laws, measure_answer, predict_answer
-from ...shadow.tab import MOST_REFINE, MOST_SMOOTH, shadow_answer
+from ...shadow.tab._bench import MOST_OFFSET, MOST_SIDE, laws, measure_answer, predict_answer
+from ...shadow.tab._shadow import MOST_REFINE, MOST_SMOOTH, shadow_answer
 from ...weights.tab import audit_answer, shared
 from .subject import Subject
 from .worker import Worker

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import io
+import math
+import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..._core.errors import BadInput, ObverseError
+from ..._core.files import explained
+from ..._core.text import plain
+from ...data import Dataset, load
+from ...data._folder import GREY, picture_header, picture_pixels
+from ...generative._mixture import Mixture
+from ...generative._vae import VAE
 from ...present.palette import marker
+from ...present.png import Pixels, data_uri, save_png
 from ...present.svg import INK, drawing, sentinel
 from .._rundir import GeneratorRecord
+from .fit import Model, generator_task, load_generator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from PIL.Image import Image
 
 SIZE = (400, 280)
 MOST_LINES = 7  # as many as there are colours
@@ -220,3 +239,210 @@ def _draw(axes: Axes, points: Sequence[tuple[int, float]], line: Line) -> None:
         markevery=(line.place % step, step),  # about seven a line, and not on top of one another
         markeredgewidth=0,
     )
+
+
+ROW = 10  # samples and pairs on the page are multiples of it, so that rows are full
+SAMPLES = 80  # at most
+PAIRS = 20
+STRIP = 12  # pictures of a component, and of an epoch
+STAGES = 8  # epochs that are shown
+MOST_COMPONENTS = 12
+LONGEST = 64  # pixels a side; more would not be seen at the size of the page
+BUDGET = 600_000  # bytes of raw pixels of the page: it should stay near 1 MB
+MOST_PIXELS = 4096 * 4096  # of a sheet
+GAP = 1
+_STAGE = re.compile(r"epoch-(\d{1,9})\.png")
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A row of pictures in one image, with what stands beside it."""
+
+    label: str
+    uri: str
+
+
+@dataclass(frozen=True)
+class Album:
+    """The pictures of the page; `notes` say why some are missing."""
+
+    samples: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
+    components: tuple[Strip, ...] = ()
+    stages: tuple[Strip, ...] = ()
+    notes: tuple[str, ...] = ()
+    pixelated: bool = True
+
+
+def levels(images: Tensor) -> Pixels:
+    """n × C × H × W in [0, 1] → bytes n × H × W, and × 3 for colour."""
+    scaled = (images.detach().to(torch.float32).nan_to_num().clamp(0, 1) * 255).round().to(torch.uint8)
+    found: Pixels = (scaled[:, 0] if scaled.shape[1] == 1 else scaled.movedim(1, -1)).numpy()
+    return found
+
+
+def check_pictures(shape: tuple[int, ...]) -> None:
+    if len(shape) != 3 or shape[0] not in (1, 3):
+        raise BadInput(
+            "pictures with 1 or 3 channels to draw",
+            got=f"samples of shape {'×'.join(map(str, shape))}",
+            do="write them as numbers: --out FILE.npz",
+        )
+
+
+def sheet(pixels: Pixels, columns: int) -> Pixels:
+    """Pictures row by row, with dark grey lines between them; what is left of the last row is grey too."""
+    count, height, width = pixels.shape[:3]
+    rows = -(-count // columns)
+    size = (rows * (height + GAP) - GAP, columns * (width + GAP) - GAP)
+    if size[0] * size[1] > MOST_PIXELS:
+        raise BadInput(
+            f"at most {MOST_PIXELS:,} pixels in one picture",
+            got=f"{size[1]:,} × {size[0]:,}",
+            do="ask for fewer samples, or write a folder or an .npz",
+        )
+    result = np.full((*size, *pixels.shape[3:]), 64, np.uint8)
+    for place, one in enumerate(pixels):
+        top, left = place // columns * (height + GAP), place % columns * (width + GAP)
+        result[top : top + height, left : left + width] = one
+    return result
+
+
+def _image(pixels: Any, factor: float) -> Image:
+    """Bytes as an image; made larger pixel by pixel, smaller by averaging."""
+    from PIL import Image
+
+    image = Image.fromarray(pixels)
+    size = (max(1, round(image.width * factor)), max(1, round(image.height * factor)))
+    return image.resize(size, Image.Resampling.NEAREST if factor >= 1 else Image.Resampling.BOX)
+
+
+def write_png(path: Path, pixels: Pixels, factor: int = 1) -> None:
+    """One picture, in one step."""
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    save_png(path, _image(pixels, factor))
+
+
+def stage_name(epoch: int) -> str:
+    return f"epoch-{epoch:06d}.png"
+
+
+def stage_epochs(epochs: int) -> set[int]:
+    """The epochs whose samples are kept: the start, the end, and between them ever further apart."""
+    between = (round(epochs ** (step / (STAGES - 2))) for step in range(STAGES - 1))
+    return {0, *between}
+
+
+def keep_stages(net: Model, epochs: int, run: Path, seed: int) -> Callable[[Mapping[str, Any]], None]:
+    """What `fit` calls with each record, to keep samples from the same seeds at some epochs in images/."""
+    kept = stage_epochs(epochs)
+
+    def on_record(record: Mapping[str, Any]) -> None:
+        if record["epoch"] in kept:
+            made = net.sample(STRIP, torch.Generator().manual_seed(seed))
+            write_png(run / "images" / stage_name(record["epoch"]), sheet(levels(made), STRIP))
+
+    return on_record
+
+
+def album(record: GeneratorRecord, data: Dataset | None = None) -> Album:
+    """Everything there is to show of a run."""
+    try:
+        check_pictures(record.input_shape)
+    except BadInput:
+        return Album(notes=("No pictures: the samples are not images.",))
+    notes: list[str] = []
+    samples: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
+    components: tuple[Strip, ...] = ()
+    stages: tuple[Strip, ...] = ()
+    channels, height, width = record.input_shape
+    size = channels * min(height, LONGEST) * min(width, LONGEST)
+    try:
+        net = load_generator(record.path)
+        generator = torch.Generator().manual_seed(record.settings.seed)
+        made = levels(net.sample(_rows(SAMPLES, BUDGET // 3 // size), generator))
+        samples = tuple(_uri(one) for one in made)
+        components = _components(net, generator, max(3, min(STRIP, BUDGET // 6 // (size * MOST_COMPONENTS))))
+        if isinstance(net, VAE):
+            pairs = _pairs(net, record, data, _rows(PAIRS, BUDGET // 6 // (2 * size)))
+    except ObverseError as error:
+        notes.append(f"Some pictures are missing: {_said(error, record)}.")
+    try:
+        stages = _stages(record)
+    except ObverseError as error:
+        notes.append(f"No samples along training: {_said(error, record)}.")
+    return Album(samples, pairs, components, stages, tuple(notes), max(height, width) <= LONGEST)
+
+
+def _said(error: ObverseError, record: GeneratorRecord) -> str:
+    """The sentence without the folder of the run, which would name the machine or its user."""
+    return plain(str(error).replace(f"{record.path.parent}{os.sep}", ""), 400)
+
+
+def _rows(most: int, room: int) -> int:
+    """At most so many, and as there is room for, in full rows; one row at least."""
+    return max(ROW, min(most, room) // ROW * ROW)
+
+
+@torch.no_grad()
+def _pairs(net: VAE, record: GeneratorRecord, data: Dataset | None, count: int) -> tuple[str, ...]:
+    settings = record.settings
+    data = load(settings.data, settings.data_root) if data is None else data
+    if data.input_shape != record.input_shape:
+        raise BadInput(
+            f"images of the shape {record.input_shape}", got=f"{data.input_shape}", do="restore the data"
+        )
+    task = generator_task(settings, data)
+    x = task.test_x[:count]
+    both = torch.stack((x, net(x)), dim=1)  # the picture above its reconstruction
+    return tuple(_uri(sheet(levels(pair), 1)) for pair in both)
+
+
+@torch.no_grad()
+def _components(net: Model, generator: torch.Generator, count: int) -> tuple[Strip, ...]:
+    if not isinstance(net, Mixture):
+        return ()
+    z = torch.randn(count, net.latent - 1, generator=generator)
+    weights = net.weights()[0].tolist()
+    order = sorted(range(len(weights)), key=lambda index: -weights[index])[:MOST_COMPONENTS]
+    return tuple(
+        Strip(f"{weights[index]:.3f}", _uri(sheet(levels(net.generators[index](z)), count), count))
+        for index in order
+    )
+
+
+def _stages(record: GeneratorRecord) -> tuple[Strip, ...]:
+    folder = record.path / "images"
+    found = {
+        int(match[1]): path
+        for path in (sorted(folder.iterdir()) if folder.is_dir() else ())
+        if (match := _STAGE.fullmatch(path.name))
+    }
+    channels, height, width = record.input_shape
+    expected = (STRIP * (width + GAP) - GAP, height)
+    strips = []
+    chosen = sorted(found)
+    if len(chosen) > STAGES:
+        chosen = [chosen[round(place * (len(chosen) - 1) / (STAGES - 1))] for place in range(STAGES)]
+    for epoch in chosen:
+        size, mode = picture_header(found[epoch])
+        if size != expected or (mode in GREY) != (channels == 1):
+            raise BadInput(
+                f"a picture of {expected[0]}×{expected[1]} in {found[epoch].name}",
+                got=f"{size[0]}×{size[1]}, {mode}",
+                do="restore it or delete it",
+            )
+        pixels = picture_pixels(found[epoch], "L" if channels == 1 else "RGB")
+        strips.append(Strip(f"epoch {epoch:,}", _uri(pixels, STRIP)))
+    return tuple(strips)
+
+
+def _uri(pixels: Any, across: int = 1) -> str:
+    """A picture, or `across` of them beside one another, at most LONGEST pixels a side each, as a URI."""
+    height, width = pixels.shape[:2]
+    factor = min(1.0, LONGEST / max(height, math.ceil(width / across)))
+    buffer = io.BytesIO()
+    _image(pixels, factor).save(buffer, format="PNG", optimize=True)
+    return data_uri(buffer.getvalue())

@@ -88,8 +88,8 @@ def train(
     Example: obverse generate train --model wgan --data mnist --out runs/wgan
     """
     from .._distributed import refuse_several
+    from .charts import keep_stages
     from .fit import fit_generator, generator_task
-    from .pictures import keep_stages
 
     refuse_several("obverse generate train")
     if resume is None:
@@ -211,8 +211,8 @@ def sample(
     import torch
 
     from ...data._dataset import check_room
+    from .charts import check_pictures
     from .fit import load_generator
-    from .pictures import check_pictures
 
     if count < 1:
         raise BadInput("--count ≥ 1", got=count, do="ask for at least one sample")
@@ -270,7 +270,7 @@ def write_samples(samples: Tensor, place: Path) -> None:
     """By the name of the place; whole or not at all."""
     import numpy as np
 
-    from .pictures import levels, sheet, write_png
+    from .charts import levels, sheet, write_png
 
     with explained(place):
         place.parent.mkdir(parents=True, exist_ok=True)

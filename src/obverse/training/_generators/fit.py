@@ -14,16 +14,16 @@ from torch import Tensor, nn
 
 from ..._core.errors import BadInput
 from ..._core.files import quoted
-from ..._core.tensors import parse_tensors
+from ..._core.random import EVALUATION, INITIAL, STEPS, derive_generator
+from ..._core.tensors import check_tensors, load_weights, parse_tensors
 from ...data import Dataset, load
 from ...generative._mixture import Mixture
 from ...generative._vae import VAE
 from ...generative._wgan import WGAN
 from .._batches import Batches, fingerprint, refuse_other_data
-from .._classify import check_tensors, load_weights, split
+from .._classify import split
 from .._fit import fit
 from .._rundir import read_generator_run
-from .._seeds import EVALUATION, INITIAL, STEPS, derive_generator
 from .._settings import Settings
 from .settings import GeneratorSettings, refuse_foreign, settled
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..._core.text import pairs, plain
 from ...data import Dataset
 from ...present import palette
-from ...present.template import environment, pairs, plain
+from ...present.template import environment
 from .._rundir import GeneratorRecord
 from . import words
-from .charts import charts
-from .pictures import Album, album
+from .charts import Album, album, charts
 from .results import read_generator_results
 
 PAGE = "report.html"

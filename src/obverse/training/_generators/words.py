@@ -6,10 +6,9 @@ from math import log
 from pathlib import PurePath
 from typing import Any
 
+from ..._core.text import FIXED, listed, plain, seconds, spell
 from ...data import NAMES
-from ...present.template import plain, spell
 from .._rundir import GeneratorRecord
-from .._words import FIXED, listed, seconds
 from .settings import GeneratorSettings, foreign
 
 MODELS = {

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
+from ..._core.text import percent
 from ...present.axis import Axis, axis_for
-from ...weights.charts import coordinate
-from .._words import percent
+from ...present.chart import coordinate
 from .results import SearchResult, Trial
 from .words import value
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from ... import training
 from ..._core.errors import BadInput, require
 from ..._core.files import quoted
+from ..._core.text import FIXED
 from ...present import options
 from ...present.options import Json, Report, with_settings
 from ...present.output import tell, tell_quick
+from ...present.table import Column, open_console, print_grid, say
 from .._settings import Settings
 from ..command.quick import EPOCHS, POINTS, fewer_points
 from ..command.train import new_place
+from .results import SearchResult
+from .words import HEADINGS, ordered, outlook, row, value, verdict
+from .worker import Event
 
 if TYPE_CHECKING:
     from .plan import Pruner, Sampler, SearchPlan
@@ -110,7 +119,6 @@ def search(
     from ..._core.records import record_text
     from .results import FORMAT
     from .search import read_plan
-    from .table_ import print_search
 
     given = {
         "--rates": rates,
@@ -154,7 +162,6 @@ def search(
 def _run(
     plan: SearchPlan, path: Path, jobs: int, storage: str | None, retrain: bool, take_over: bool
 ) -> SearchResult:
-    from .progress_ import search_progress
     from .search import search as run_search
 
     waited = False
@@ -239,3 +246,87 @@ def _floats(text: str | None, flag: str, usual: tuple[float, ...]) -> tuple[floa
     if not found:
         raise BadInput(f"{flag} as numbers, e.g. 0.01,0.05", got=repr(text), do="correct it")
     return found
+
+
+DROP = {"seconds": 1, "epochs": 2}  # where there is no room
+
+
+def print_search(result: SearchResult) -> None:
+    """Every trial, then the best and how far to trust it."""
+    console = open_console()
+    if result.trials:
+        print_grid(console, search_columns(result), "the best")
+    for trial in result.trials:
+        if trial.reason:
+            say(console, f"trial {trial.number} failed: {trial.reason}", "dim")
+    say(console, verdict(result).replace(FIXED, " "), "bold")
+    for sentence in outlook(result):
+        say(console, sentence.replace(FIXED, " "))
+
+
+def search_columns(result: SearchResult) -> list[Column]:
+    trials = ordered(result)
+    best = frozenset(at for at, trial in enumerate(trials) if trial is result.best)
+    cells = zip(*map(row, trials), strict=True)
+    return [
+        Column(
+            heading,
+            column,
+            drop=DROP.get(heading, 0),
+            marked=best if heading == "held-out error, %" else frozenset(),
+            left=heading == "state",
+            styles=tuple("bold green" if at in best else "" for at in range(len(column))),
+        )
+        for heading, column in zip(HEADINGS, cells, strict=True)
+    ]
+
+
+OnEvent = Callable[[int, Event], None]
+
+
+@contextmanager
+def search_progress(trials: int) -> Iterator[OnEvent | None]:
+    """Yields what a search calls with a worker's number and what it does."""
+    console = Console(stderr=True)
+    if not console.file.isatty():
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[said]}", markup=False),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console) as progress:
+        whole = progress.add_task("trials", total=trials, said="")
+        bars: dict[int, TaskID] = {}
+
+        def on_event(worker: int, event: Event) -> None:
+            kind = event["kind"]
+            if kind == "end":
+                best = event["best"]
+                said = "" if best is None else f"best {100 * best:.2f} %"
+                progress.update(whole, completed=event["finished"], said=said)
+                return
+            if worker not in bars:
+                bars[worker] = progress.add_task("", total=None, said="")
+            if kind == "gone":
+                progress.remove_task(bars.pop(worker))
+            elif kind == "wait":
+                running = ", ".join(map(str, event["trials"][:5]))
+                progress.update(bars[worker], description=f"waits for trial {running}", total=None, said="")
+            else:
+                title = "best, on all points"
+                if kind == "step":
+                    setting = f"rate {value(event['rate'])}, weight {value(event['weight'])}"
+                    title = f"trial {event['trial']}: {setting}"
+                progress.update(
+                    bars[worker],
+                    description=title,
+                    completed=event["step"],
+                    total=event["total"],
+                    said=f"loss {event['loss']:.3f}",
+                )
+
+        yield on_event

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..._core.text import pairs, plain
 from ...present import palette
-from ...present.template import environment, pairs, plain
+from ...present.template import environment
 from .charts import STEPS, curves, history, landscape
 from .results import SearchResult, read_result
 from .words import HEADINGS, ordered, outlook, row, verdict

@@ -21,10 +21,10 @@ import torch
 
 from ..._core.errors import BadInput
 from ..._core.files import read_json, write_json
+from ..._core.random import derive_generator, derive_seed
 from ...data import NAMES, Dataset, load
 from .._batches import fingerprint
 from .._classify import ClassifierTask
-from .._seeds import derive_generator, derive_seed
 from .._settings import Settings, check
 
 FORMAT = 1

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from ..._core.errors import BadInput, ObverseError
 from ..._core.files import explained, quoted
+from ..._core.interrupts import Interrupted, terminable
 from .._classify import ClassifierTask, fit_classifier
-from .._fit import Diverged, Interrupted, terminable
+from .._fit import Diverged
 from .._rundir import read_run, ready_run
 from .plan import NAME, SearchPlan, load_planned, make_plan, read_plan, write_plan
 from .results import NAME as TRIALS

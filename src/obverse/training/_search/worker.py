@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from ..._core.errors import BadInput, ObverseError
+from ..._core.interrupts import Interrupted, stop_signals
 from ...data import Dataset
 from .._classify import ClassifierTask, fit_classifier
-from .._fit import Diverged, Interrupted, stop_signals
+from .._fit import Diverged
 from .._rundir import create_run, read_run
 from .._settings import Settings, foreign
 from .plan import data_name, load_planned, read_plan

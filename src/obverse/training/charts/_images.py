@@ -10,26 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.files import explained, replace_atomically
-from ..data import Dataset, load
-from ..shadow import Shadow
-from . import ClassifierTask, RunRecord, Settings, load_trained, read_comparison, read_run
+from ..._core.errors import BadInput
+from ..._core.files import explained, replace_atomically
+from ...data import Dataset, load
+from ...present.png import SCALING, Pixels, displayed
+from ...shadow import Shadow
+from .. import ClassifierTask, RunRecord, Settings, load_trained, read_comparison, read_run
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Pixels = npt.NDArray[np.uint8]
 COLUMNS = ("start", "end", "original")
-SCALING = (
-    "Each picture has its own brightness: its largest value is shown white and its smallest "
-    "(or 0, if nothing is negative) black."
-)
 
 
 ZERO = "A shadow that is black throughout is zero: no unit of its layer responds to the image."
@@ -106,21 +100,6 @@ def _shadows(shadow: Shadow, x: Tensor, settings: Settings, seed: int) -> Tensor
         smooth=settings.smooth,
         match_norm=settings.match_norm,
     )
-
-
-def displayed(images: Tensor) -> Pixels:
-    """… × C × H × W in any range → bytes as SCALING says; one channel loses its axis, three go last."""
-    # Halved against overflow of the difference; what is not finite (a broken file) must not warn.
-    values = torch.nan_to_num(images.detach().to(torch.float64)) / 2
-    flat = values.flatten(-3)
-    low = flat.amin(-1).clamp(max=0)[..., None, None, None]
-    high = flat.amax(-1)[..., None, None, None]
-    span = high - low
-    scaled = torch.where(span > 0, (values - low) / torch.where(span > 0, span, 1), 0.0)
-    levels = (scaled * 255).round().to(torch.uint8)
-    levels = levels.squeeze(-3) if levels.shape[-3] == 1 else levels.movedim(-3, -1)
-    result: Pixels = levels.numpy()
-    return result
 
 
 def shadow_grid(path: Path, out: Path | None = None, per_class: int = 3, seed: int = 0) -> Path:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import BadInput
-from ..weights._tables import printable
+from .._core.text import printable
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -165,8 +165,7 @@ def _number(text: str) -> int | float | None:
 
 def load_weights_file(net: nn.Module, path: Path) -> None:
     """Copy the weights of a safetensors file into the net: just its own names, shapes and types."""
-    from .._core.tensors import parse_tensors
-    from ..training._classify import load_weights
+    from .._core.tensors import load_weights, parse_tensors
 
     if path.suffix != ".safetensors":
         raise BadInput(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from .. import data as sets
 from .. import training
 from .._core.errors import BadInput
-from ..present.factory import load_weights_file, make_net, parse_arguments, told
-from ..weights._tables import printable
+from .._core.text import printable
+from ..nets._factory import load_weights_file, make_net, parse_arguments, told
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

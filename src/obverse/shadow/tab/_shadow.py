@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..app._explorer.subject import Subject
-from ..present.fields import Fields
-from ..present.pictures import picture
+from ...app._explorer.subject import Subject
+from ...present.fields import Fields
+from ...present.pictures import picture
 
 SAMPLES = 8  # shadows of one input, where sampling makes them differ
 PATIENCE = 2.0  # seconds for all of it: a net that is too slow for that gets fewer samples, then fewer steps

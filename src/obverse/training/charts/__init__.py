@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..present.palette import marker
-from ..present.svg import INK, PAGE, drawing, sentinel
-from . import RunRecord
-from ._compare import mean_and_se
-from ._shown import Results
+from ..._core.statistics import mean_and_se
+from ...present.palette import marker
+from ...present.svg import INK, PAGE, drawing, sentinel
+from .. import RunRecord
+from .._shown import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..app._explorer.subject import Subject
-from ..present.fields import Fields
-from . import best_threshold, recovery_error, theory_scale
+from ...app._explorer.subject import Subject
+from ...present.fields import Fields
+from .. import best_threshold, recovery_error, theory_scale
 
 MOST_SIDE = 2000
 MOST_OFFSET = 6.0  # in units of the noise √(2/t)‖h‖ off the support; 6 of them silence everything

@@ -1,0 +1,116 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+FIXED = "\N{NO-BREAK SPACE}"
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def percent(fraction: float | None, se: float | None = None) -> str:
+    """A fraction in percent, with its standard error if there is one: 4.20 ± 0.12."""
+    if fraction is None:
+        return "—"
+    return f"{100 * fraction:.2f}" + ("" if se is None else f"{FIXED}±{FIXED}{100 * se:.2f}")
+
+
+def signed(fraction: float, se: float | None = None) -> str:
+    """A difference in points, its sign always written."""
+    text = percent(abs(fraction), se)
+    sign = "−" if round(100 * fraction, 2) < 0 else "+" if round(100 * fraction, 2) > 0 else ""
+    return sign + text
+
+
+def p_value(p: float | None) -> str:
+    if p is None:
+        return "—"
+    return f"<{FIXED}0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def seconds(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def listed(items: Sequence[str]) -> str:
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+
+
+def spelled(count: int) -> str:
+    return _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float) -> str:
+    """Three significant digits as a person writes them: 0.0120, 4,096, 3.2·10⁻⁵; counts as they are."""
+    if math.isnan(value):
+        return "—"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if size < 9.995e-4 or size >= 1e9:
+        return powered(value)
+    is_whole = isinstance(value, int) or size >= 999.5
+    text = f"{value:,.0f}" if is_whole else f"{value:#.3g}".removesuffix(".")
+    return text.replace("-", "−")
+
+
+def powered(value: float, decimals: int = 1) -> str:
+    """With a power of ten: 3.2·10⁻⁵, 4·10⁹."""
+    digits, power = f"{value:.{decimals}e}".split("e")
+    short = digits.rstrip("0").rstrip(".") if decimals else digits
+    return f"{short.replace('-', '−')}·10{str(int(power)).translate(_RAISED)}"
+
+
+def brief(value: float) -> str:
+    """The same without trailing zeros: for what was chosen rather than measured."""
+    text = number(value)
+    return text.rstrip("0").rstrip(".") if "." in text and "·" not in text else text
+
+
+LONGEST_TEXT = 200
+MOST_PAIRS = 60
+
+
+def spell(value: Any) -> str:
+    """A JSON value as a person would write it."""
+    if value is None:
+        return "—"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {item}" for key, item in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(str(item) for item in value)
+    return str(value)
+
+
+def plain(text: str, longest: int = LONGEST_TEXT) -> str:
+    """Text of any origin on one line and of bounded length."""
+    text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names and values of any origin as text, of bounded number and length."""
+    return [(plain(key), plain(spell(value))) for key, value in list(values.items())[:MOST_PAIRS]]
+
+
+def printable(text: str) -> str:
+    """Text from anybody's file without control characters, which could steer a terminal or break a line."""
+    return "".join(letter if letter.isprintable() else "�" for letter in text)
+
+
+def short(value: float) -> str:
+    """A value that was chosen: 0.02, 500, 10⁻⁷, 2·10⁵."""
+    if value == 0 or 1e-3 <= abs(value) < 99_999.5:
+        return f"{value:,.5g}".replace("-", "−")
+    return powered(value).removeprefix("1·")

@@ -1,0 +1,1 @@
+"""Two tabs of the explorer: a net's shadow, and the theory beside simulations."""
