@@ -4,18 +4,21 @@ Deep-net theory as instruments for real PyTorch nets. The names below are the pu
 heavy packages is imported when it is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ._core.errors import BadInput, MissingExtra, ObverseError
+from ._core.lazily import lazily
 
 if TYPE_CHECKING:
+    from . import claims, data, diversity, generative, identity, ladder, nets, shadow, training, weights
+    from .app import write_report as report
     from .shadow import Shadow, ShadowLayer, ShadowLoss
-    from .training._classifier import ShadowClassifier
-    from .weights._audit import audit
-    from .weights.results import Audit
+    from .training import ShadowClassifier
+    from .weights import Audit, audit, compare_audits, open_weights
 
 __version__ = "0.1.0.dev0"
+__getattr__, __dir__ = lazily(__name__)
+
 __all__ = [
     "Audit",
     "BadInput",
@@ -26,33 +29,17 @@ __all__ = [
     "ShadowLayer",
     "ShadowLoss",
     "audit",
-]
-
-_LATER = {
-    "Audit": "obverse.weights.results",
-    "Shadow": "obverse.shadow",
-    "ShadowClassifier": "obverse.training._classifier",  # scikit-learn
-    "ShadowLayer": "obverse.shadow",
-    "ShadowLoss": "obverse.shadow",
-    "audit": "obverse.weights",
-}
-_PACKAGES = (
+    "claims",
+    "compare_audits",
     "data",
-    "nets",
-    "shadow",
-    "weights",
+    "diversity",
+    "generative",
     "identity",
     "ladder",
-    "generative",
-    "diversity",
+    "nets",
+    "open_weights",
+    "report",
+    "shadow",
     "training",
-    "claims",
-)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
-    if name in _PACKAGES:
-        return import_module(f"obverse.{name}")
-    raise AttributeError(f"module 'obverse' has no attribute {name!r}")
+    "weights",
+]

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.weights._reading import read_audit, write_audit
 from obverse.weights._thresholds import Thresholds
-from obverse.weights.results import Audit, Number, Offsets
+from obverse.weights.results import Audit, Number, Offsets, read_audit, write_audit
 from randomlike.made_audits import HISTOGRAM, made_audit, made_layer, made_spectrum, unmeasured
 from training.helpers import files_below
 from training.helpers import obverse as obverse_process

@@ -11,7 +11,7 @@ import pytest
 from obverse.training import Comparison, Interrupted, read_comparison, read_plan, summarize
 from obverse.training._compare import Row
 from obverse.training._variants import DEFAULT, FIGURES
-from obverse.training.command.compare import print_table
+from obverse.training.command._compare import print_table
 from training.helpers import tiny_npz
 
 

@@ -16,7 +16,7 @@ import pytest
 from obverse._core.files import parse_json, quoted
 from obverse.present.output import print_json
 from obverse.training import Interrupted, read_plan, read_run
-from obverse.training.command.train import free_path, new_place
+from obverse.training.command._train import free_path, new_place
 from training.helpers import obverse as obverse_process
 from training.helpers import tiny_npz
 

@@ -11,7 +11,7 @@ import torch
 
 from obverse._core.locks import locked
 from obverse.training import read_run
-from obverse.training.command.train import hint
+from obverse.training.command._train import hint
 from training.helpers import files_below, metrics_without_seconds, tensor_bytes, tiny_npz, train
 
 RUN = {

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 import obverse._core.records
 from obverse import BadInput
-from obverse.weights._reading import audit_text, read_audit, write_audit
-from obverse.weights.results import Number
+from obverse.weights.results import Number, audit_text, read_audit, write_audit
 from randomlike.made_audits import made_audit, made_layer, made_reversal, made_spectrum, unmeasured
 
 WHOLE = made_audit(

@@ -36,10 +36,9 @@ from obverse.present.chart import HEIGHT, WIDTH
 from obverse.weights import charts as small
 from obverse.weights._against import compare_audits
 from obverse.weights._numbers import signed
-from obverse.weights._reading import write_audit
 from obverse.weights.charts import LOG_BELOW, recovery_bars
 from obverse.weights.page import changes, model_names, render_audit
-from obverse.weights.results import Audit, Histogram, LayerAudit, Number, Spike
+from obverse.weights.results import Audit, Histogram, LayerAudit, Number, Spike, write_audit
 
 ROUNDING = 0.0501  # pixels: coordinates have one decimal
 

@@ -40,7 +40,7 @@ from obverse.training._distributed import (
     summed,
     total,
 )
-from obverse.training.command.train import _begin
+from obverse.training.command._train import _begin
 
 from .helpers import (
     ENVIRONMENT,

@@ -5,34 +5,43 @@ So that `obverse --help` and the completion of a shell need not wait for torch.
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
-from types import ModuleType
+from importlib.util import resolve_name
 from typing import Any
 
 
-class _Package(ModuleType):
-    """A package in which a public name wins over a submodule of the same name.
+def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package: its names are those imported below `if TYPE_CHECKING`.
 
-    The import system hangs every submodule into its package: here it leaves such names alone.
+    They are read from its source, so that type checkers and Python go by one list.
     """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, ModuleType) and name in self.__dict__.get("__all__", ()):
-            return
-        super().__setattr__(name, value)
-
-
-def lazily(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package: `names` says which submodule each public name is in."""
-    sys.modules[package].__class__ = _Package
+    module = sys.modules[package]
+    source = module.__spec__.loader.get_source(package)  # type: ignore[union-attr]
+    (block,) = (node for node in ast.parse(source).body if isinstance(node, ast.If))
+    origins = {
+        alias.asname or alias.name: (
+            resolve_name("." * node.level + (node.module or ""), package),
+            alias.name,
+        )
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
     def find(name: str) -> Any:
-        if name not in names:
+        if name not in origins:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{names[name]}"), name)
-        sys.modules[package].__dict__[name] = value
+        origin, its_name = origins[name]
+        if origin == package:  # a package of its own
+            return import_module(f"{package}.{its_name}")
+        value = getattr(import_module(origin), its_name)
+        setattr(module, name, value)
         return value
 
-    return find
+    def names() -> list[str]:
+        return sorted({*origins, *module.__dict__.get("__all__", ())})
+
+    return find, names

@@ -20,3 +20,10 @@ def one_thread() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
+
+
+def usable_cores() -> int:
+    """Those this process may use: affinity and the quota of a container count."""
+    import joblib
+
+    return int(joblib.cpu_count())

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from .._core.records import Record
+from .._core import Record
 
 State = Literal["ok", "missing", "failed"]
 REPORT = "run it again with --debug and report what it prints, with the versions above"
@@ -63,8 +63,7 @@ def check_shadow() -> Finding:
 
     from ..data import load
     from ..nets import relu_mlp
-    from ..shadow import Shadow
-    from ..shadow._recovery import recovery_error, relative_error
+    from ..shadow import Shadow, recovery_error, relative_error
 
     inputs, hidden, keep, layers = 2000, 100, 0.5, 24
     generator = torch.Generator().manual_seed(0)
@@ -95,7 +94,7 @@ def check_audit() -> Finding:
     """A layer of random entries is random-like."""
     import torch
 
-    from ..weights._audit import audit
+    from ..weights import audit
 
     weight = torch.randn(200, 300, generator=torch.Generator().manual_seed(0))
     (layer,) = audit({"random.weight": weight}, model="a random layer").layers
@@ -104,8 +103,7 @@ def check_audit() -> Finding:
 
 def check_claim() -> Finding:
     """One theorem in its quick settings, with the verdict that was found before."""
-    from ..claims._registry import find
-    from ..claims._runner import run
+    from ..claims import find, run
 
     (outcome,) = run(find([CLAIM]), quick=True)
     return outcome.verdict == outcome.expected, f"{CLAIM} {outcome.verdict}: {outcome.sentence}"
@@ -127,7 +125,7 @@ def check_birthday() -> Finding:
     """The bound covers the number of pictures that a sampler of known size makes."""
     import torch
 
-    from ..diversity._birthday import birthday_test
+    from ..diversity import birthday_test
 
     pictures = 400
     confidence = 0.999  # a right bound is below the truth once in a thousand seeds, and this seed is fixed
@@ -147,9 +145,7 @@ def check_run() -> Finding:
     import torch
 
     from ..data import load
-    from ..training._classify import ClassifierTask, fit_classifier, load_trained
-    from ..training._rundir import create_run, read_run
-    from ..training._settings import Settings
+    from ..training import ClassifierTask, Settings, create_run, fit_classifier, load_trained, read_run
 
     settings = Settings(hidden=(32,), epochs=4, train_size=500)
     with tempfile.TemporaryDirectory(prefix="obverse-") as folder:

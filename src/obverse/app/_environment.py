@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from pathlib import Path
 
-from .._core.records import Record
+from .._core import Record, usable_cores
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "safetensors")  # whose versions numbers depend on
 PURPOSES = {  # metadata say what an extra brings, not what for
@@ -88,7 +88,7 @@ def _build() -> str:
 def environment() -> Environment:
     import torch
 
-    from ..data._catalog import data_folder, present
+    from ..data import data_folder, present_sets
 
     folder = data_folder()
     memory, free = _memory()
@@ -108,15 +108,8 @@ def environment() -> Environment:
         devices=tuple(devices),
         data_folder=str(folder),
         data_folder_writable=_writable(folder),
-        data_sets=present(),
+        data_sets=present_sets(),
     )
-
-
-def usable_cores() -> int:
-    """Those this process may use: affinity and the quota of a container count."""
-    import joblib
-
-    return int(joblib.cpu_count())
 
 
 def _processor() -> str:

@@ -7,10 +7,7 @@ from collections.abc import Sequence
 
 import typer
 
-from ..present.options import Json
-from ..present.output import debugging
-from ..present.progress import layer_progress
-from ..present.table import Column, open_console, print_grid, say
+from ..present import Column, Json, debugging, layer_progress, open_console, print_grid, say
 from ._checks import Check, run_checks
 from ._environment import Environment, Extra, environment, extras
 

@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.errors import BadInput
-from ..present import complete, options
-from ..present.options import FactoryArguments, Normalize, Seed, Weights, check_seed
-from ..present.output import debugging
-from ..present.progress import training_progress
-from ..shadow._models import check_runs, open_net, open_run_net, parse_scaling
+from .._core import BadInput
+from ..present import (
+    FactoryArguments,
+    Normalize,
+    Seed,
+    Weights,
+    check_seed,
+    complete,
+    debugging,
+    options,
+    training_progress,
+)
+from ..shadow import check_runs, open_net, open_run_net, parse_scaling
 
 if TYPE_CHECKING:
     from ._explorer.server import Server
@@ -118,7 +125,7 @@ def _until_stopped(server: Server, browser: bool) -> None:
     """Serve until Ctrl-C or a polite kill; both are the way to end it, and no failure."""
     import webbrowser
 
-    from .._core.interrupts import terminable
+    from .._core import terminable
     from ._explorer.address import doorway
 
     with terminable():

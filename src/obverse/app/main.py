@@ -12,26 +12,13 @@ import os
 import sys
 import traceback
 from contextlib import suppress
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from .._core.errors import BadInput, ObverseError
-from ..claims.command import claims_app
-from ..diversity.command import diversity
-from ..identity.command import memorize
-from ..ladder.command import ladder
-from ..present.usage import Command, Commands, UsageError, as_sentence
-from ..shadow.command import shadow
-from ..training._generators.command import generate_app
-from ..training._search.command import search
-from ..training.command.compare import compare
-from ..training.command.sample import sample
-from ..training.command.train import train
-from ..weights.command import audit
-from .doctor import doctor
-from .explore import explore
-from .report import report
+from .._core import BadInput, ObverseError
+from ..present import Command, Commands, UsageError, as_sentence
 
 DONE, BUG, WRONG, FOUND, STOPPED, UNREAD = 0, 1, 2, 3, 130, 141
 # What a system refuses is no bug of ours.
@@ -55,11 +42,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (train, compare, search, sample, shadow, audit, memorize, ladder, diversity, report, explore):
-    app.command(cls=Command)(command)
-app.command(cls=Command)(doctor)
-app.add_typer(claims_app, name="claims")
-app.add_typer(generate_app, name="generate")
+# In the order of the help. A room's commands are in its `command` module.
+COMMANDS = (
+    ("training.command", "train"),
+    ("training.command", "compare"),
+    ("training.command", "search"),
+    ("training.command", "sample"),
+    ("shadow.command", "shadow"),
+    ("weights.command", "audit"),
+    ("identity.command", "memorize"),
+    ("ladder.command", "ladder"),
+    ("diversity.command", "diversity"),
+    ("app.report", "report"),
+    ("app.explore", "explore"),
+    ("app.doctor", "doctor"),
+)
+GROUPS = (("claims.command", "claims"), ("training.command", "generate"))
+for module, name in COMMANDS:
+    app.command(cls=Command)(getattr(import_module(f"obverse.{module}"), name))
+for module, name in GROUPS:
+    app.add_typer(getattr(import_module(f"obverse.{module}"), f"{name}_app"), name=name)
 
 
 def _print_version(wanted: bool) -> None:
@@ -118,7 +120,7 @@ def _run(debug: bool) -> int:
             _tell(as_sentence(error, sys.argv[1:]))
         return WRONG
     except ObverseError as error:
-        from .._core.interrupts import Interrupted
+        from .._core import Interrupted
 
         stopped = isinstance(error, Interrupted)
         if debug:

@@ -7,9 +7,19 @@ from typing import Annotated
 
 import typer
 
-from ..present import complete, options
-from ..present.options import Json
-from ..present.output import print_json
+from ..present import Json, complete, options, print_json
+
+PAGES = (
+    "training",
+    "training._search",
+    "training._generators",
+    "weights",
+    "claims",
+    "shadow",
+    "identity",
+    "ladder",
+    "diversity",
+)
 
 
 def report(
@@ -29,10 +39,23 @@ def report(
 
     Example: obverse report runs/first
     """
-    from ..present import build
-
-    page = build(run, out)
+    page = write_report(run, out)
     if as_json:
         print_json({"page": page, "run": run})
     else:
         typer.echo(f"page: {page}")
+
+
+def write_report(path: Path | str, out: Path | str | None = None) -> Path:
+    """Write the page of whatever a command has left at `path`: a directory, or the JSON of a result.
+
+    The page lies beside the result under its usual name, or at `out`; where it lies is returned.
+    """
+    from importlib import import_module
+
+    from ..present import registry
+
+    for room in PAGES:
+        import_module(f"obverse.{room}.page")
+    path = Path(path)
+    return registry.find(path).write(path, None if out is None else Path(out))

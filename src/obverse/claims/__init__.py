@@ -6,6 +6,8 @@ of claims a paper.
 
 from typing import TYPE_CHECKING
 
+from .._core.lazily import lazily
+
 if TYPE_CHECKING:
     from ._claim import Claim, grid
     from ._rates import Along, Exponent, NotGrowing
@@ -14,33 +16,8 @@ if TYPE_CHECKING:
     from ._runner import run
     from ._store import read_sweep
     from .results import Judged, Outcome, Point, Sweep
-else:
-    from .._core.lazily import lazily
 
-    __getattr__ = lazily(
-        __name__,
-        {
-            "Along": "_rates",
-            "Claim": "_claim",
-            "Equal": "_rules",
-            "Exponent": "_rates",
-            "HoldsIn": "_rules",
-            "Judged": "results",
-            "MeanBelow": "_rules",
-            "NotGrowing": "_rates",
-            "Outcome": "results",
-            "Point": "results",
-            "Rule": "_rules",
-            "Sweep": "results",
-            "claims": "_registry",
-            "find": "_registry",
-            "grid": "_claim",
-            "load_module": "_registry",
-            "read_sweep": "_store",
-            "register": "_registry",
-            "run": "_runner",
-        },
-    )
+__getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
     "Along",

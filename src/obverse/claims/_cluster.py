@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from .._core.errors import BadInput, ObverseError, require
+from .._core import BadInput, ObverseError, require
 from ._processes import died
 from ._work import Task, explain, perform_in_worker
 from .results import Measured

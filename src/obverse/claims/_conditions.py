@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from .results import Setting
 
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
 
-from .._core.errors import BadInput
-from .._core.records import record_text
+from .._core import BadInput, record_text
 from ._claim import Claim
 from ._rules import Judgement
 from ._work import explain

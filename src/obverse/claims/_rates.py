@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import exp, isfinite, log, sqrt
 from typing import ClassVar
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._rules import Judgement, Rule, judged_point, signed, two_errors
 from .results import Kind, Point, Setting, Verdict
 

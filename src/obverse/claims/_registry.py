@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._claim import Claim
 
 PAPERS = ("alm", "identity", "ladder", "vae", "gan")  # the packages of claims beside this file, one a paper

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import ClassVar
 
-from .._core.statistics import clopper_pearson
+from .._core import clopper_pearson
 from .results import Judged, Kind, Point, Setting, Verdict
 
 

@@ -13,9 +13,7 @@ from importlib.metadata import version
 from math import prod
 from pathlib import Path
 
-from .._core.errors import BadInput, ObverseError
-from .._core.interrupts import Interrupted
-from .._core.threads import one_thread
+from .._core import BadInput, Interrupted, ObverseError, one_thread
 from ._claim import Claim
 from ._cluster import on_cluster
 from ._outcome import crashed, judge

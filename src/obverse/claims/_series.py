@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._core.text import plain, spell
+from .._core import plain, spell
 from .results import Judged, Outcome
 
 MOST_POINTS = 600

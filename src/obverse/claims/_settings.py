@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .._core.errors import BadInput, ObverseError
+from .._core import BadInput, ObverseError
 from ._claim import Claim
 from .results import Point, Setting
 

@@ -10,10 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._core.errors import BadInput
-from .._core.files import explained, write_text
-from .._core.locks import locked
-from .._core.records import read_record, record_text
+from .._core import BadInput, explained, locked, read_record, record_text, write_text
 from .results import Measured, Sweep
 
 FORMAT = 1

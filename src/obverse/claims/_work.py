@@ -25,9 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._core.errors import BadInput, ObverseError
-from .._core.random import derive_generator
-from .._core.records import MAX_ITEMS
+from .._core import MAX_ITEMS, BadInput, ObverseError, derive_generator
 from ._claim import Measure
 from ._registry import forget_users, load_source
 from .results import Measured, Setting

@@ -11,10 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from .._core.text import plain, short
-from ..present import palette
-from ..present.axis import DECADE, OCTAVE, Axis, axis_for
-from ..present.chart import coordinate, path
+from .._core import plain, short
+from ..present import DECADE, OCTAVE, Axis, axis_for, coordinate, palette, path
 from ._series import MOST_SERIES, Curves, Series, curves
 from .results import Outcome
 

@@ -9,17 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import claims
-from .._core.errors import BadInput
-from .._core.files import explained
-from .._core.records import record_text
-from .._core.text import printable
-from ..app._environment import usable_cores
-from ..present import complete, options
-from ..present.options import Json, Module, Seed, check_seed
-from ..present.output import print_json, tell, tell_quick
-from ..present.progress import claims_progress
-from ..present.table import Column, open_console, print_grid, say
-from ..present.usage import Command, Commands
+from .._core import BadInput, explained, printable, record_text, usable_cores
+from ..present import (
+    Column,
+    Command,
+    Commands,
+    Json,
+    Module,
+    Seed,
+    check_seed,
+    claims_progress,
+    complete,
+    open_console,
+    options,
+    print_grid,
+    print_json,
+    say,
+    tell,
+    tell_quick,
+)
 from ._claim import Claim
 from .results import VERDICTS, Sweep, Verdict
 
@@ -195,9 +203,9 @@ def run(
     else:
         print_sweep(sweep)
     if out is not None:
-        from ..present import build
+        from .page import RESULT
 
-        tell(f"page: {build(out / NAME)}", as_json)
+        tell(f"page: {RESULT.write(out / NAME)}", as_json)
     crashed = [one for one in sweep if one.verdict == "crashed"]
     for one in crashed:
         typer.echo(f"obverse: {one.id} crashed: {printable(one.sentence)}", err=True)

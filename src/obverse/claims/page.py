@@ -11,12 +11,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from .._core.text import FIXED, listed, number, pairs, plain, seconds
-from ..present import palette
-from ..present.template import environment, script
+from .._core import FIXED, listed, number, pairs, plain, seconds
+from ..present import ResultType, environment, palette, registry, script
 from ._series import varied
+from ._store import FORMAT, NAME, read_sweep
 from .charts import Plot, plot, shared
 from .results import VERDICTS, Judged, Outcome, Sweep, Verdict
 
@@ -205,3 +206,13 @@ def _lines(text: str) -> str:
     """The end of a traceback, line by line: there the reason stands."""
     kept = "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text).strip("\n")
     return kept if len(kept) <= LONGEST_CRASH else f"…{kept[-LONGEST_CRASH:]}"
+
+
+def sweep_page(path: Path) -> str:
+    """The page of a sweep in a file or a directory."""
+    return render_sweep(read_sweep(path))
+
+
+RESULT = registry.register(
+    ResultType(NAME, Sweep, FORMAT, read_sweep, sweep_page, html="claims.html", rank=4)
+)

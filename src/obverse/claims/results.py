@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from .._core.records import Record
+from .._core import Record
 
 Value = int | float | str | bool
 Setting = Mapping[str, Any]  # of Value

@@ -2,20 +2,28 @@
 
 from typing import TYPE_CHECKING
 
+from .._core.lazily import lazily
+
 if TYPE_CHECKING:
     from .._core.choices import NAMES
-    from ._catalog import load
-    from ._dataset import Dataset
-else:
-    from .._core.lazily import lazily
+    from ._augment import pad_crop_flip
+    from ._catalog import data_folder, load, present_sets
+    from ._dataset import Dataset, check_room
+    from ._folder import GREY, picture_header, picture_pixels
+    from ._unlabelled import load_unlabelled
 
-    __getattr__ = lazily(
-        __name__,
-        {
-            "Dataset": "_dataset",
-            "NAMES": "_sources",
-            "load": "_catalog",
-        },
-    )
+__getattr__, __dir__ = lazily(__name__)
 
-__all__ = ["NAMES", "Dataset", "load"]
+__all__ = [
+    "GREY",
+    "NAMES",
+    "Dataset",
+    "check_room",
+    "data_folder",
+    "load",
+    "load_unlabelled",
+    "pad_crop_flip",
+    "picture_header",
+    "picture_pixels",
+    "present_sets",
+]

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .._core.errors import BadInput
-from .._core.random import Streams
+from .._core import BadInput, Streams
 
 PAD = 4  # pixels on each side, the usual number for images of 32 × 32
 

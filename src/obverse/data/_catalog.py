@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from .._core.choices import NAMES
-from .._core.errors import BadInput
-from .._core.files import cache_folder
+from .._core import NAMES, BadInput, cache_folder
 from ._cifar import read_cifar
 from ._dataset import Dataset, pixels, split
 from ._fetch import absent, ensure, locate
@@ -65,7 +63,7 @@ def data_folder(root: str | os.PathLike[str] | None = None) -> Path:
     return cache_folder()
 
 
-def present(root: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
+def present_sets(root: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
     """The names of the data sets that are there already; the digits always are."""
     folder = data_folder(root)
     return ("digits", *(name for name, known in KNOWN.items() if not absent(known.files, folder / name)))

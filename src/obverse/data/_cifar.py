@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._dataset import check_room
 from ._sources import CIFAR_PIXELS
 

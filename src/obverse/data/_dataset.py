@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from .._core.errors import BadInput
+from .._core import BadInput
 
 # The whole set is held in memory as float32. More than this belongs to a streaming loader, and a file that
 # claims more is far likelier to be broken: CIFAR-10, the largest known set, takes 0.7 GiB.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from email.message import Message
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import IO, cast
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
+
+from .._core import download_progress
 
 _CHUNK = 2**18
 _TIMEOUT = 30.0  # seconds without a byte
@@ -57,7 +57,10 @@ def download(url: str, part: Path, limit: int) -> None:
         if total is not None and total > limit:
             raise WrongContent(f"{total:,} bytes, more than the {limit:,} it can have")
         # A server that ignores Range sends everything: then the partial file is overwritten.
-        with part.open("ab" if start else "wb") as out, _progress(url, start, total) as advance:
+        with (
+            part.open("ab" if start else "wb") as out,
+            download_progress(url.rsplit("/", 1)[-1], start, total) as advance,
+        ):
             size = _receive(response, out, start, limit, advance)
             os.fsync(out.fileno())
     if total is not None and size < total:
@@ -104,18 +107,3 @@ def _content_range(headers: Message) -> tuple[int | None, int | None]:
         return None, None
     start, total = found.groups()
     return (None if start is None else int(start)), (None if total is None else int(total))
-
-
-@contextmanager
-def _progress(url: str, start: int, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on the terminal; silence in logs and pipes."""
-    if not sys.stderr.isatty():
-        yield lambda count: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(url.rsplit("/", 1)[-1], total=total, completed=start)
-        yield lambda count: bar.advance(task, count)

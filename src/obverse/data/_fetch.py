@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._download import Trouble, WrongContent, download
 from ._install import install
 from ._sources import Download, File, Known

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._dataset import Dataset, check_room, pixels, split
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._dataset import check_room
 
 _CHUNK = 2**20

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
-from .._core.files import sync_folder
+from .._core import sync_folder
 from ._download import WrongContent
 from ._sources import Download, File
 

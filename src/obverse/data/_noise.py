@@ -15,8 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.npy import read_header
+from .._core import BadInput, read_header
 
 MAX_BYTES = 64 * 2**20  # twenty times the official file
 _DO = "give the file as its authors publish it, or a .npy of whole numbers"

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from .._core.errors import BadInput
-from .._core.npy import read_member, read_member_header
+from .._core import BadInput, read_member, read_member_header
 from ._dataset import Dataset, check_room, pixels, split
 
 _MAX_CLASSES = 2**16  # labels index a tuple of class names

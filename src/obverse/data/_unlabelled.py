@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from .._core.errors import BadInput
-from .._core.npy import read_header, read_member
+from .._core import BadInput, read_header, read_member
 from ._dataset import check_room, pixels
 from ._folder import GREY, picture_header, picture_pixels
 from ._npz import check_member, inputs

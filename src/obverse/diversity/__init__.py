@@ -1,21 +1,36 @@
 """Has this generator learned the distribution? Tests of any sampler, file or folder of pictures."""
 
-from ._birthday import Birthday, BirthdayTest, birthday_test
-from ._bounds import effective_support_bound, printed_bound, support_at_least
-from ._dimension import Dimension, intrinsic_dimension
-from ._directions import label_direction, principal_directions, regressed_direction
-from ._features import Features, of_module, pixels, train_encoder
-from ._interpolation import strips
-from ._measure import assess
-from ._memorization import Memorization, memorization
-from ._moments import Moments, moments
-from ._neighbours import nearest
-from ._pairs import Pairs, close_pairs, closest_pairs
-from ._quality import Quality, quality
-from ._smoothness import PathLength, path_length
-from ._sources import Sampler, Source, open_source
-from ._vendi import Vendi, vendi
-from .results import Diversity
+from typing import TYPE_CHECKING
+
+from .._core.lazily import lazily
+
+if TYPE_CHECKING:
+    from . import tab
+    from ._birthday import Birthday, BirthdayTest, birthday_test
+    from ._bounds import (
+        effective_support_bound,
+        forward_bound,
+        forward_bound_printed,
+        popular_estimate,
+        printed_bound,
+        support_at_least,
+    )
+    from ._dimension import Dimension, intrinsic_dimension
+    from ._directions import label_direction, principal_directions, regressed_direction
+    from ._features import Features, of_module, pixels, train_encoder
+    from ._interpolation import strips
+    from ._measure import assess
+    from ._memorization import Memorization, memorization
+    from ._moments import Moments, moments
+    from ._neighbours import nearest
+    from ._pairs import Pairs, close_pairs, closest_pairs
+    from ._quality import Quality, quality
+    from ._smoothness import PathLength, path_length
+    from ._sources import Sampler, Source, open_source
+    from ._vendi import Vendi, vendi
+    from .results import Diversity
+
+__getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
     "Birthday",
@@ -36,6 +51,8 @@ __all__ = [
     "close_pairs",
     "closest_pairs",
     "effective_support_bound",
+    "forward_bound",
+    "forward_bound_printed",
     "intrinsic_dimension",
     "label_direction",
     "memorization",
@@ -45,12 +62,14 @@ __all__ = [
     "open_source",
     "path_length",
     "pixels",
+    "popular_estimate",
     "principal_directions",
     "printed_bound",
     "quality",
     "regressed_direction",
     "strips",
     "support_at_least",
+    "tab",
     "train_encoder",
     "vendi",
 ]

@@ -14,9 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.records import Record
-from .._core.statistics import check_confidence, clopper_pearson, lower_limit
+from .._core import BadInput, Record, check_confidence, clopper_pearson, lower_limit
 from ._bounds import effective_support_bound, printed_bound, support_at_least
 from ._counts import EffectiveSupport, effective_support
 from ._distances import OnBlock

@@ -10,8 +10,7 @@ from math import inf, log, log1p, sqrt
 
 import numpy as np
 
-from .._core.errors import BadInput
-from .._core.statistics import check_confidence
+from .._core import BadInput, check_confidence
 
 
 def log_no_collision(samples: int, support: float) -> float:

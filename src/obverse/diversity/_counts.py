@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .._core.errors import BadInput
-from .._core.records import Record
-from .._core.statistics import check_confidence
+from .._core import BadInput, Record, check_confidence
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.records import Record
-from .._core.statistics import check_confidence
+from .._core import BadInput, Record, check_confidence
 from ._distances import OnBlock
 from ._estimates import one_pass
 from ._neighbours import nearest

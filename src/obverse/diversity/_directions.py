@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.func import jvp, vjp
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._distances import OnBlock
 from ._interpolation import Decode, check_alone, check_seeds, decode_all
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .._core.records import Record
+from .._core import Record
 from ._distances import OnBlock
 
 _PART = 1000  # ticks of a pass

@@ -14,7 +14,7 @@ from math import cos, pi
 import torch
 from torch import Tensor, nn
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._distances import BLOCK, OnBlock
 from ._sources import checked_samples, flat_points
 

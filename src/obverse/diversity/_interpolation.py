@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 
 Decode = Callable[[Tensor], Tensor]
 Kind = Literal["linear", "spherical"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 
 MOST = 5000  # pictures to fit on; more change little for a linear classifier
 RIDGE = 1e-3  # of ½‖W‖², beside the mean log-loss: keeps the fit unique and its scores moderate

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.records import versions
+from .._core import BadInput, versions
 from ._birthday import Birthday, birthday_test
 from ._dimension import Dimension, intrinsic_dimension
 from ._features import Features

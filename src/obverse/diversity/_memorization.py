@@ -21,8 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.records import Record
+from .._core import BadInput, Record
 from ._distances import OnBlock
 from ._estimates import one_pass
 from ._neighbours import nearest

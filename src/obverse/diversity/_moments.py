@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from .._core.errors import BadInput, require
-from .._core.records import Record
+from .._core import BadInput, Record, require
 from ._distances import BLOCK, OnBlock, centre
 from ._estimates import Estimate
 from ._features import Features

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil, floor, log10
 
-from .._core.text import FIXED, number, p_value
+from .._core import FIXED, number, p_value
 from ._estimates import Estimate
 
 NONE = "–"

@@ -14,7 +14,7 @@ from math import inf, isfinite, nan
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._distances import BLOCK, OnBlock, Rows, approximate, centre, exact, margin, rows
 from ._sources import flat_points
 

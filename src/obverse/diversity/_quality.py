@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.records import Record
+from .._core import BadInput, Record
 from ._distances import BLOCK, OnBlock, approximate, centre, margin, rows
 from ._estimates import Estimate, one_pass
 from ._neighbours import nearest

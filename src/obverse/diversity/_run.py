@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from .._core.errors import ObverseError
+from .._core import ObverseError
 from ._distances import OnBlock
 from ._features import Features
 from .results import Skipped

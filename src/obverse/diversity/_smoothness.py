@@ -16,9 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.records import Record
-from .._core.statistics import check_confidence, clopper_pearson
+from .._core import BadInput, Record, check_confidence, clopper_pearson
 from ._distances import OnBlock
 from ._interpolation import Decode, Kind, between, check_alone, decode_all
 from ._jumps import SIZE, Look, largest_change, narrowed

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from ..data._unlabelled import load_unlabelled
+from .._core import BadInput
+from ..data import load_unlabelled
 
 Sampler = Callable[[int, torch.Generator], Tensor]
 FeatureMap = Callable[[Tensor], Tensor]  # pictures (n, …) → features (n, d)

@@ -13,8 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.records import Record
+from .._core import BadInput, Record
 from ._distances import OnBlock
 from ._pairs import close_pairs, closest_pairs
 from ._sources import flat_points

@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.records import Record
+from .._core import BadInput, Record
 from ._distances import BLOCK, OnBlock, approximate, centre, rows
 from ._sources import flat_points
 

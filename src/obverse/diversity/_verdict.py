@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core.text import number, plain
+from .._core import number, plain
 from ._birthday import Birthday
 from ._memorization import Memorization
 from ._numbers import about, chance, down_to, many, percent, sure, times, up_to

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from .._core.text import number, plain, spell
+from .._core import number, plain, spell
 from ._birthday import Birthday
 from ._dimension import Dimension
 from ._jumps import SIZE, WITHIN

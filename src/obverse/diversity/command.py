@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.errors import BadInput, ObverseError
-from .._core.files import explained
-from ..present import complete, options
-from ..present.options import Json, Seed, check_seed
-from ..present.output import tell, tell_quick
-from ..present.progress import layer_progress
-from ..present.table import Column, open_console, print_grid, say
+from .._core import BadInput, GeneratorRun, ObverseError, explained
+from ..present import (
+    Column,
+    Json,
+    Seed,
+    check_seed,
+    complete,
+    layer_progress,
+    open_console,
+    options,
+    print_grid,
+    say,
+    tell,
+    tell_quick,
+)
 from ._verdict import notices, outlook, verdict
 from ._words import rows, skipped
 from .results import Diversity
@@ -194,12 +202,12 @@ def diversity(
     else:
         print_diversity(found)
     if out is not None:
-        from ..present import build
         from .charts import write_pictures
+        from .page import RESULT
 
         write_diversity(found, out / NAME)
         write_pictures(out, pictures)
-        tell(f"page: {build(out / NAME)}", as_json)
+        tell(f"page: {RESULT.write(out / NAME)}", as_json)
 
 
 def _check(
@@ -307,7 +315,7 @@ def open_subject(
     source: str, train: str | None = None, real: str | None = None, data_root: str | None = None
 ) -> Subject:
     """SOURCE as the command line names it, with --train and --real; `none` for neither."""
-    from ..training._rundir import holds_generator
+    from .._core import runs
     from ._sources import open_source
 
     path = Path(source).expanduser()
@@ -317,7 +325,7 @@ def open_subject(
         for split, text in asked.items()
         if text is not None and text != NOTHING
     }
-    if not holds_generator(path):
+    if not runs().holds_generator(path):
         if (path / "config.json").is_file():
             raise BadInput(
                 "a run of a generator, samples in a .npy or .npz file, or a folder of pictures",
@@ -327,31 +335,26 @@ def open_subject(
         whole = path.absolute()
         opened = open_source(path, name=whole.name if path.is_dir() else whole.stem)
         return Subject(opened, None, None, given.get("train"), given.get("test"), ())
-    from ..training._generators.fit import load_generator
-
-    net = load_generator(path)
-    own, missing = _own_data(path, data_root, [split for split, text in asked.items() if text is None])
+    run = runs().open_generator(path)
+    own, missing = _own_data(run, data_root, [split for split, text in asked.items() if text is None])
     given = own | given
-    opened = open_source(net.sample, name=path.absolute().name)
-    return Subject(opened, net.decode, net.latent, given.get("train"), given.get("test"), missing)
+    opened = open_source(run.net.sample, name=path.absolute().name)
+    return Subject(opened, run.net.decode, run.net.latent, given.get("train"), given.get("test"), missing)
 
 
-def _own_data(path: Path, root: str | None, splits: list[str]) -> tuple[dict[str, Given], tuple[str, ...]]:
+def _own_data(
+    run: GeneratorRun, root: str | None, splits: list[str]
+) -> tuple[dict[str, Given], tuple[str, ...]]:
     """The training points of a run and those it was tested on; or why they are not there."""
     from ..data import load
-    from ..training._classify import split
-    from ..training._rundir import read_generator_run
-    from ..training._settings import Settings
 
     if not splits:
         return {}, ()
-    settings = read_generator_run(path).settings
     try:
-        data = load(settings.data, root or settings.data_root)
-        like = Settings(train_size=settings.train_size, validation=settings.validation, seed=settings.seed)
-        train_x, train_y, test_x, test_y = split(like, data)
+        data = load(run.data, root or run.data_root)
+        train_x, train_y, test_x, test_y = run.split(data)
     except ObverseError:  # its sentence names folders of this machine; --train DATA brings it to light
-        name = PurePath(settings.data).name
+        name = PurePath(run.data).name
         return {}, (f"{name}, which the run was trained on, could not be read: give --train and --real",)
     found = {
         "train": Given(f"{data.name}:train", train_x, train_y, data.classes),
@@ -363,8 +366,7 @@ def _own_data(path: Path, root: str | None, splits: list[str]) -> tuple[dict[str
 def open_data(text: str, usual: str, root: str | None = None) -> Given:
     """Pictures by name, as mnist:test; or out of a folder, a .npy or .npz file, with :train or :test for one
     that holds a data set. `usual` is the split of a name without one."""
-    from ..data import NAMES, load
-    from ..data._unlabelled import load_unlabelled
+    from ..data import NAMES, load, load_unlabelled
 
     base, colon, split = text.rpartition(":")
     if not colon or split not in SPLITS:

@@ -11,12 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._core.errors import ObverseError
-from .._core.text import FIXED, number, pairs, plain, seconds
-from ..present import palette
-from ..present.axis import axis_for
-from ..present.png import data_uri
-from ..present.template import environment
+from .._core import FIXED, ObverseError, number, pairs, plain, seconds
+from ..present import ResultType, axis_for, data_uri, environment, palette, registry
 from ._numbers import about, down_to, percent, up_to, with_error
 from ._verdict import LONGEST_NAME, copying, levels, notices, outlook, title, verdict
 from ._words import (
@@ -30,12 +26,10 @@ from ._words import (
     unsettled,
 )
 from .charts import Line, Row, lines, read_pictures, why_not
-from .results import Diversity, LabelFound, read_diversity
+from .results import FORMAT, NAME, Diversity, LabelFound, read_diversity
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-PAGE = "diversity.html"
 
 
 @dataclass(frozen=True)
@@ -281,3 +275,8 @@ def dimensions(found: Diversity) -> str:
         shown,
         axis_for([0.0, *ends], from_zero=True, span=1e9),
     )
+
+
+RESULT = registry.register(
+    ResultType(NAME, Diversity, FORMAT, read_diversity, diversity_page, html="diversity.html", rank=8)
+)

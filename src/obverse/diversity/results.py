@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .._core.files import write_text
-from .._core.records import Record, read_record, record_text
+from .._core import Record, read_record, record_text, write_text
 from ._birthday import Birthday
 from ._dimension import Dimension
 from ._memorization import Memorization

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._core.errors import BadInput
-from .._core.statistics import clopper_pearson, lower_limit
-from ..app._explorer.subject import Subject
-from ..present.fields import Fields
+from .._core import BadInput, clopper_pearson, lower_limit
+from ..present import Fields, Subject, Tab
 from ._bounds import effective_support_bound, popular_estimate
 from ._counts import effective_support
 
@@ -132,3 +130,13 @@ def _told(
         "popular": popular_estimate(collisions / batches, size) if 0 < collisions < batches else None,
         "counted": None if counted.value is None else [counted.value, counted.low, counted.high],
     }
+
+
+TABS = (
+    Tab(
+        "birthday.js",
+        "diversity/tab.js",
+        {"birthday": birthday_answer},
+        lambda subject: {"birthday": {"most_support": MOST_SUPPORT, "at_once": AT_ONCE}},
+    ),
+)

@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._networks import draw
 from ._vae import VAE, check_pixels, log_normal, reparametrize
 

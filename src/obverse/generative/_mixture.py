@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from .._core.choices import Body
-from .._core.errors import BadInput
+from .._core import BadInput, Body
 from . import _networks as networks
 from ._wgan import check_batch, check_weight, draw_shares, gradient_penalty, interpolates, picture_maker
 

@@ -14,8 +14,7 @@ from math import prod, sqrt
 import torch
 from torch import Tensor, nn
 
-from .._core.choices import Body
-from .._core.errors import BadInput
+from .._core import BadInput, Body
 
 FILTERS = (16, 32)  # of the two convolutions
 AT_A_TIME = 1000  # pictures that samples are made by

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ..shadow import Shadow
 from ._vae import check_pixels
 

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._core.choices import Body, Decoder
-from .._core.errors import BadInput
+from .._core import BadInput, Body, Decoder
 from . import _networks as networks
 
 

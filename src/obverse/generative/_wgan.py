@@ -12,8 +12,7 @@ from math import isfinite
 import torch
 from torch import Tensor, nn
 
-from .._core.choices import Body
-from .._core.errors import BadInput
+from .._core import BadInput, Body
 from . import _networks as networks
 from ._vae import check_pixels
 

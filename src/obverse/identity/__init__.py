@@ -1,11 +1,19 @@
 """Residual nets through the identity: factor, descend, memorize. Not for the nets: see obverse.nets."""
 
-from ._descent import CriticalPoint, Descent, critical_point, descend
-from ._factorize import bound, factorize, gamma, min_layers, product
-from ._landscape import gradient, gradient_bound, hessian, project, risk, spectral_norms
-from ._lipschitz import local_lipschitz, log10_lipschitz_bound
-from ._memorize import Memorized, NotMemorized, choose_width, export, memorize, verify
-from ._saved import load_memory, save_memory
+from typing import TYPE_CHECKING
+
+from .._core.lazily import lazily
+
+if TYPE_CHECKING:
+    from ._construct import random_projection
+    from ._descent import CriticalPoint, Descent, critical_point, descend
+    from ._factorize import bound, factorize, gamma, min_layers, product
+    from ._landscape import gradient, gradient_bound, hessian, project, risk, spectral_norms
+    from ._lipschitz import local_lipschitz, log10_lipschitz_bound
+    from ._memorize import Memorized, NotMemorized, choose_width, export, memorize, verify
+    from ._saved import load_memory, save_memory
+
+__getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
     "CriticalPoint",
@@ -29,6 +37,7 @@ __all__ = [
     "min_layers",
     "product",
     "project",
+    "random_projection",
     "risk",
     "save_memory",
     "spectral_norms",

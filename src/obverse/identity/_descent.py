@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.records import Record
+from .._core import BadInput, Record
 from ._landscape import gradient, hessian, project, risk, spectral_norms
 
 HALVINGS = 100  # of a rate, before a step is given up

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput, ObverseError
+from .._core import BadInput, ObverseError
 from ._decompositions import svd
 from ._rotation import NEGLIGIBLE, Rotation
 

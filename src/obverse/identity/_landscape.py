@@ -14,7 +14,7 @@ from math import inf
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._decompositions import svd
 
 LARGEST_HESSIAN = 4096  # rows: 128 MB in float64

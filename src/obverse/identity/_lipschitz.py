@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..nets._memory import ResidualMemory
+from ..nets import ResidualMemory
 
 
 @torch.no_grad()

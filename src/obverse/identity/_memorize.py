@@ -16,9 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput, ObverseError
-from .._core.records import Record
-from ..nets._memory import ResidualMemory
+from .._core import BadInput, ObverseError, Record
+from ..nets import ResidualMemory
 from ._construct import (
     away_from_zero,
     blocks,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 
 MOST_CLASSES = 2**16  # their targets are compared with each other
 LARGEST = 1e300  # beyond it differences overflow

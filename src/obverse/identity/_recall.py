@@ -14,10 +14,8 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.files import write_text
-from .._core.records import Record, read_record, record_text, versions
-from ..nets._memory import ResidualMemory
+from .._core import BadInput, Record, read_record, record_text, versions, write_text
+from ..nets import ResidualMemory
 from ._lipschitz import local_lipschitz, log10_lipschitz_bound
 from ._memorize import QUANTILES, ROWS, Memorized, NotMemorized, Progress, export, memorize, quantiles
 from ._points import checked, first_equal

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .._core.errors import BadInput
-from .._core.tensors import load_tensors, save_tensors
-from ..nets._memory import ResidualMemory
+from .._core import BadInput, load_tensors, save_tensors
+from ..nets import ResidualMemory
 
 
 def save_memory(net: ResidualMemory, path: str | Path) -> None:

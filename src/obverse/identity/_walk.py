@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from .._core.records import Record
-from ..nets._memory import ResidualMemory
+from .._core import Record
+from ..nets import ResidualMemory
 from ._memorize import NotMemorized, memorize
 
 WALKED, CLASSES = 24, 10  # points and classes: more of them could not be told apart in a picture

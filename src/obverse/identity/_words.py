@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from math import sqrt
 
-from .._core.text import number, plain, seconds
+from .._core import number, plain, seconds
 from ._memorize import QUANTILES
 from ._recall import Recall
 

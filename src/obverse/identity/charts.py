@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .._core.text import number
-from ..present.axis import Axis, axis_for
-from ..present.chart import across, coordinate
-from ..present.palette import LIGHT
+from .._core import number
+from ..present import LIGHT, Axis, across, axis_for, coordinate
 from ._memorize import QUANTILES
 from ._recall import Recall
 from ._walk import Point, Walk

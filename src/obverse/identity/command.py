@@ -7,13 +7,21 @@ from typing import Annotated
 
 import typer
 
-from .._core.errors import BadInput
-from .._core.files import explained
-from ..present import options
-from ..present.options import DataArgument, Json, Seed, check_seed
-from ..present.output import tell, tell_quick
-from ..present.progress import layer_progress
-from ..present.table import Column, open_console, print_grid, say
+from .._core import BadInput, explained
+from ..present import (
+    Column,
+    DataArgument,
+    Json,
+    Seed,
+    check_seed,
+    layer_progress,
+    open_console,
+    options,
+    print_grid,
+    say,
+    tell,
+    tell_quick,
+)
 from ._recall import Recall
 from ._words import outlook, rows, verdict
 
@@ -113,12 +121,12 @@ def memorize(
     else:
         print_recall(result)
     if out is not None:
-        from ..present import build
+        from .page import RESULT
 
         save_memory(net, out / NET)
         write_recall(result, out / NAME)
         tell(f"net: {out / NET}", as_json)
-        tell(f"page: {build(out / NAME)}", as_json)
+        tell(f"page: {RESULT.write(out / NAME)}", as_json)
 
 
 def print_recall(found: Recall) -> None:

@@ -9,15 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .._core.text import pairs, seconds
+from .._core import pairs, seconds
 from ..data import NAMES
-from ..present import palette
-from ..present.template import environment
-from ._recall import Recall, read_recall
+from ..present import ResultType, environment, palette, registry
+from ._recall import FORMAT, NAME, Recall, read_recall
 from ._words import PROMISED, command, name, outlook, rows, verdict
 from .charts import accuracies, lipschitz, margins, parameters, walk_panels
-
-PAGE = "memorize.html"
 
 
 def recall_page(path: Path) -> str:
@@ -71,3 +68,8 @@ def settings(found: Recall) -> dict[str, Any]:
         "seed": found.seed,
         "seconds": seconds(found.seconds),
     }
+
+
+RESULT = registry.register(
+    ResultType(NAME, Recall, FORMAT, read_recall, recall_page, html="memorize.html", rank=6)
+)

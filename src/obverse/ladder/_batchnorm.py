@@ -12,7 +12,7 @@ from math import inf
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._checks import SUM_TOLERANCE
 
 # A column whose entries differ by less than so many roundings of the largest is constant: what is left of

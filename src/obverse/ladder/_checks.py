@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 
 SUM_TOLERANCE = 1e-9  # of probabilities that must sum to one: rounding of as many as 2^24 of them stays below
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._checks import random_source
 from ._regions import RegionGraph
 from ._teacher import Teacher

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._checks import whole
 from ._gaps import Gap, broadness_gap, focus_chance, focus_gap, fourth_gap, gap, inverse
 from ._heap import give_back

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._checks import SUM_TOLERANCE, chances
 
 

@@ -18,7 +18,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._structure import check_matrix, check_tolerance
 
 TOLERANCE = 1e-12  # of a gap: rounding in float64, with room

@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.records import Record
+from .._core import BadInput, Record
 from ._passes import propagate
 from ._reformulation import reformulate
 from ._student import Student

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._core.records import Record
+from .._core import Record
 from ._teacher import Teacher
 
 ROUNDING = 1e-12  # of sums of float64, with a margin for their length

@@ -1,22 +1,21 @@
-"""The real net of `obverse ladder`: windows that fit the images, and its training as a Task. No flags."""
+"""The real net of `obverse ladder`: windows that fit the images, and its training. No flags."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .._core.errors import BadInput
-from .._core.random import BATCHES, INITIAL, derive_generator
-from .._core.tensors import load_weights
+from .._core import BATCHES, INITIAL, BadInput, derive_generator
 from ..data import Dataset
-from ..nets._local import LocalNet, Norm, local
-from ..training._classify import EVALUATION_BATCH
+from ..nets import LocalNet, Norm, local
 
 BATCH = 100
+AT_ONCE = 1000  # test images
 MOMENTUM = 0.9
 NODES = 8  # of a window of the first level, and twice as many in each further one
 TOP = 3  # windows a side that the top may have below it
@@ -80,45 +79,44 @@ def settle(net: LocalNet, images: Tensor) -> None:
         norm.momentum = momentum
 
 
-class LocalTask:
-    """Trains a locally connected net by SGD with momentum on cross entropy: a Task for `fit`."""
+def train_local(
+    net: LocalNet,
+    data: Dataset,
+    *,
+    epochs: int,
+    lr: float,
+    seed: int,
+    on_step: Callable[[int, int, float], None] | None = None,
+    on_record: Callable[[Mapping[str, Any]], None] | None = None,
+) -> None:
+    """Train by SGD with momentum on cross entropy. The callbacks are those of `training.fit`."""
+    optimizer = torch.optim.SGD(net.parameters(), lr, momentum=MOMENTUM)
+    total = epochs * -(-len(data.train_y) // BATCH)
+    step = 0
+    for epoch in range(epochs):
+        order = torch.randperm(len(data.train_y), generator=derive_generator(seed, BATCHES, epoch))
+        net.train()
+        for rows in order.split(BATCH):
+            loss = F.cross_entropy(net(data.train_x[rows]), data.train_y[rows])
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            step += 1
+            if not isfinite(loss.item()):
+                raise BadInput(
+                    "a training whose loss stays finite",
+                    got=f"{loss.item()} at step {step} of {total}",
+                    do=f"use a smaller --rate than {lr:g}",
+                )
+            if on_step:
+                on_step(step, total, loss.item())
+        if on_record:
+            on_record({"epoch": epoch + 1, "test_error": test_error(net, data)})
 
-    def __init__(self, net: LocalNet, data: Dataset, *, rate: float, seed: int) -> None:
-        self.net, self.data, self.seed = net, data, seed
-        self.optimizer = torch.optim.SGD(net.parameters(), rate, momentum=MOMENTUM)
-        self._batches: tuple[int, tuple[Tensor, ...]] = (-1, ())
 
-    @property
-    def steps_per_epoch(self) -> int:
-        return -(-len(self.data.train_y) // BATCH)
-
-    def step(self, epoch: int, index: int) -> float:
-        if self._batches[0] != epoch:
-            generator = derive_generator(self.seed, BATCHES, epoch)
-            order = torch.randperm(len(self.data.train_y), generator=generator)
-            self._batches = (epoch, order.split(BATCH))
-        rows = self._batches[1][index]
-        self.net.train()
-        loss = F.cross_entropy(self.net(self.data.train_x[rows]), self.data.train_y[rows])
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        self.optimizer.step()
-        return loss.item()
-
-    @torch.no_grad()
-    def evaluate(self) -> dict[str, Any]:
-        self.net.eval()
-        parts = zip(
-            self.data.test_x.split(EVALUATION_BATCH), self.data.test_y.split(EVALUATION_BATCH), strict=True
-        )
-        wrong = sum(int((self.net(x).argmax(1) != y).sum()) for x, y in parts)
-        return {"test_error": wrong / len(self.data.test_y)}
-
-    def tensors(self) -> dict[str, Tensor]:
-        return self.model()
-
-    def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        load_weights(self.net, tensors, "the checkpoint")
-
-    def model(self) -> dict[str, Tensor]:
-        return dict(self.net.state_dict())
+@torch.no_grad()
+def test_error(net: LocalNet, data: Dataset) -> float:
+    net.eval()
+    parts = zip(data.test_x.split(AT_ONCE), data.test_y.split(AT_ONCE), strict=True)
+    wrong = sum(int((net(x).argmax(1) != y).sum()) for x, y in parts)
+    return wrong / len(data.test_y)

@@ -15,9 +15,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.records import versions
-from ..nets._local import LocalNet
+from .._core import BadInput, versions
+from ..nets import LocalNet
 from ._agreement import Agreement, agreements
 from ._cluster import event_teacher, find_centres, shuffled
 from ._compare import Comparison, EdgeComparison, compare, compare_pass, standard_error

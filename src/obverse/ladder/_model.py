@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._checks import SUM_TOLERANCE, chances
 from ._conditional import Conditional
 from ._regions import Edge, RegionGraph

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._batchnorm import normalize
 from ._checks import named, real
 from ._heap import give_back

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..nets._local import LocalLevel, LocalNet, Norm
+from ..nets import LocalLevel, LocalNet, Norm
 from ._cluster import shown
 from ._regions import Edge, RegionGraph
 from ._student import Student

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._batchnorm import affine_gradients, normalize, normalize_back
 from ._losses import losses, pull
 from ._model import EventModel

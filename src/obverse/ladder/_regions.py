@@ -12,7 +12,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeVar
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._checks import whole
 
 Edge = tuple[str, str]  # parent, child

@@ -16,7 +16,7 @@ from math import inf
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 
 SOLVER = 1e-10  # to which the solver meets its constraints: the least it can be asked for
 TOLERANCE = 1e-8  # of a distance, as a share of the matrix's extent: what the solver leaves, with room

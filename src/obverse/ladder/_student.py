@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._checks import random_source, real, whole
 from ._model import EventModel
 from ._regions import Edge, RegionGraph

@@ -8,8 +8,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from .._core.choices import SUMMARIES
-from .._core.errors import BadInput
+from .._core import SUMMARIES, BadInput
 from ._checks import random_source, whole
 
 # By name, by a table over the children's joint events (the last child varying fastest), or by a function of

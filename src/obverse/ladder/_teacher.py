@@ -14,7 +14,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._checks import SUM_TOLERANCE, chances, named, random_source, whole
 from ._conditional import Conditional
 from ._model import EventModel

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from .._core.text import listed, number, plain, spell
+from .._core import listed, number, plain, spell
 from ..data import NAMES
 from ._gaps import rounding
 from .results import EdgeFound, Explained, Gaps, Ladder, LevelFound, Measured

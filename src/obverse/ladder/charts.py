@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from .._core.text import plain
-from ..present.axis import Axis, axis_for
-from ..present.chart import coordinate
-from ..present.palette import shape
+from .._core import plain
+from ..present import Axis, axis_for, coordinate, shape
 from ._words import LIKE, LONGEST_NAME, NONE, PARTLY, level_name, share
 from .results import EdgeFound, Ladder, Matrix, RegionFound, Training
 

@@ -9,19 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.choices import SUMMARIES
-from .._core.errors import BadInput
-from .._core.files import explained
-from ..present import options
-from ..present.options import Json, Seed, check_seed
-from ..present.output import tell, tell_quick
-from ..present.progress import layer_progress, training_progress
-from ..present.table import Column, open_console, print_grid, say
+from .._core import SUMMARIES, BadInput, explained
+from ..present import (
+    Column,
+    Json,
+    Seed,
+    check_seed,
+    layer_progress,
+    open_console,
+    options,
+    print_grid,
+    say,
+    tell,
+    tell_quick,
+    training_progress,
+)
 from ._words import LEVEL_HEADINGS, level_rows, outlook, training, verdict
 from .results import Ladder
 
 if TYPE_CHECKING:
-    from ..nets._local import LocalNet
+    from ..nets import LocalNet
     from ._regions import RegionGraph
     from .results import Ladder
 
@@ -202,7 +209,7 @@ def ladder(
 
     Example: obverse ladder --graph tree --leaves 8 --summary majority --out ladders/majority
     """
-    from .._core.threads import one_thread
+    from .._core import one_thread
     from .results import NAME, NET, ladder_text, write_ladder
 
     given: dict[str, Any] = {
@@ -264,14 +271,14 @@ def ladder(
     else:
         print_ladder(result)
     if out is not None:
-        from .._core.tensors import save_tensors
-        from ..present import build
+        from .._core import save_tensors
+        from .page import RESULT
 
         if net is not None:
             save_tensors(out / NET, net.state_dict())
             tell(f"net: {out / NET}", as_json)
         write_ladder(result, out / NAME)
-        tell(f"page: {build(out / NAME)}", as_json)
+        tell(f"page: {RESULT.write(out / NAME)}", as_json)
 
 
 def _make(out: Path | None) -> None:
@@ -377,10 +384,9 @@ def _graph(asked: dict[str, Any]) -> RegionGraph:
 def _net(asked: dict[str, Any], out: Path | None) -> tuple[LocalNet, Ladder]:
     import torch
 
-    from .._core.tensors import load_tensors, load_weights
+    from .._core import load_tensors, load_weights
     from ..data import load
-    from ..training._fit import fit
-    from ._local_net import NODES, LocalTask, fitting_windows, initial_local, settle
+    from ._local_net import NODES, fitting_windows, initial_local, settle, train_local
     from ._measure import measure_net
 
     sweep = _numbers("--sweep", asked["sweep"]) if asked["sweep"] != "none" else ()
@@ -418,9 +424,15 @@ def _net(asked: dict[str, Any], out: Path | None) -> tuple[LocalNet, Ladder]:
         load_weights(net, load_tensors(asked["weights"]), str(asked["weights"]))
     _make(out)
     if asked["weights"] is None and asked["epochs"]:
-        task = LocalTask(net, found, rate=asked["rate"], seed=asked["seed"])
         with training_progress() as follow:
-            fit(task, asked["epochs"], seed=asked["seed"], **follow(found.name))
+            train_local(
+                net,
+                found,
+                epochs=asked["epochs"],
+                lr=asked["rate"],
+                seed=asked["seed"],
+                **follow(found.name),
+            )
     trained = asked["weights"] is not None or asked["epochs"] > 0
     if not trained:
         net = start

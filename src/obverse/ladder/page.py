@@ -9,9 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .._core.text import FIXED, pairs, percent, plain, seconds
-from ..present import palette
-from ..present.template import environment
+from .._core import FIXED, pairs, percent, plain, seconds
+from ..present import ResultType, environment, palette, registry
 from ._agreement import LITTLE
 from ._words import (
     EDGE_HEADINGS,
@@ -43,7 +42,7 @@ from .charts import (
     sweep_panels,
     training_panels,
 )
-from .results import Ladder, Matrix, read_ladder
+from .results import FORMAT, NAME, Ladder, Matrix, read_ladder
 
 
 def ladder_page(path: Path) -> str:
@@ -133,3 +132,8 @@ def settings(found: Ladder) -> dict[str, Any]:
         made["test accuracy"] = f"{percent(found.accuracy)} %"
     made |= {name: value for name, value in found.settings.items() if value is not None}
     return {**made, "seconds": seconds(found.seconds)}
+
+
+RESULT = registry.register(
+    ResultType(NAME, Ladder, FORMAT, read_ladder, ladder_page, html="ladder.html", rank=7)
+)

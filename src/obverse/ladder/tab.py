@@ -12,9 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from ..app._explorer.subject import Subject
-from ..present.fields import Fields
+from .._core import BadInput
+from ..present import Fields, Subject, Tab
 from . import RegionGraph, Student, compare, enumerate_teacher, random_student, tree, windows
 from ._compare import Sides
 from ._dynamics import Lap, laps
@@ -178,3 +177,20 @@ def _matrices(sides: Sides) -> dict[str, Any]:
 
 def _part(matrix: Tensor, size: float) -> list[list[float]]:
     return [[float(f"{value:.5g}") for value in row] for row in (matrix[:SHOWN, :SHOWN] / size).tolist()]
+
+
+TABS = (
+    Tab(
+        "ladder.js",
+        "ladder/tab.js",
+        {"preset": preset_answer, "ladder": ladder_answer},
+        lambda subject: {
+            "ladder": {
+                "summaries": KINDS,
+                "most_leaves": MOST_LEAVES,
+                "most_regions": MOST_REGIONS,
+                "most_steps": MOST_STEPS,
+            }
+        },
+    ),
+)

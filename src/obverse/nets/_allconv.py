@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._core.choices import Init
-from .._core.errors import BadInput
+from .._core import BadInput, Init
 
 # Images of 224 × 224 pixels. This configuration is ours, and it is not trained here: what we know of the
 # paper is its net for small images. A stem of stride 4 stands where others have stride 2 and a max pooling.

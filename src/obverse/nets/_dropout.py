@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from .._core.random import current_streams, mask_like
+from .._core import current_streams, mask_like
 
 
 class SampleDropout(nn.Dropout):

@@ -15,8 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._core.errors import BadInput
-from .._core.text import printable
+from .._core import BadInput, printable
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -165,7 +164,7 @@ def _number(text: str) -> int | float | None:
 
 def load_weights_file(net: nn.Module, path: Path) -> None:
     """Copy the weights of a safetensors file into the net: just its own names, shapes and types."""
-    from .._core.tensors import load_weights, parse_tensors
+    from .._core import load_weights, parse_tensors
 
     if path.suffix != ".safetensors":
         raise BadInput(

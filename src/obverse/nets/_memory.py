@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from .._core.errors import BadInput
+from .._core import BadInput
 
 # Each tensor by the letters of its sizes: d inputs, k units, l blocks, r classes.
 SHAPES = {

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._dropout import SampleDropout
 
 

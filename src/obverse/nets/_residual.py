@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._core.errors import BadInput
+from .._core import BadInput
 
 
 class LinearResidual(nn.Module):

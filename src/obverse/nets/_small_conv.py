@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._dropout import SampleDropout
 
 

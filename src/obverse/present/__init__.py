@@ -1,6 +1,125 @@
-"""Results made visible: one self-contained page and a picture of shadows. Not for computing results."""
+"""What pages, terminals and notebooks share. Not for what any of them says."""
 
-from ..training.charts._images import ClassPictures, shadow_grid, shadow_pictures
-from ..training.page import build
+from typing import TYPE_CHECKING
 
-__all__ = ["ClassPictures", "build", "shadow_grid", "shadow_pictures"]
+from .._core.lazily import lazily
+
+if TYPE_CHECKING:
+    from . import complete, options, palette, registry
+    from .axis import DECADE, OCTAVE, Axis, axis_for
+    from .chart import HEIGHT, WIDTH, Array, across, coordinate, dots, line, path, steps, svg_frame, tick, up
+    from .fields import Fields
+    from .options import (
+        CACHE,
+        DATA,
+        KEEP,
+        ROOT,
+        SEED,
+        DataArgument,
+        FactoryArguments,
+        GivenSeed,
+        Json,
+        Layers,
+        Module,
+        Normalize,
+        Report,
+        RunArgument,
+        Seed,
+        Weights,
+        check_seed,
+        numbers,
+        select,
+    )
+    from .output import debugging, print_json, tell, tell_quick
+    from .palette import LIGHT, marker, shape
+    from .pictures import picture
+    from .png import SCALING, Pixels, data_uri, displayed, png_bytes, read_png, save_png
+    from .progress import claims_progress, layer_progress, training_progress
+    from .registry import ResultType
+    from .svg import INK, PAGE, drawing, sentinel
+    from .table import NONE, Column, open_console, print_grid, say
+    from .tabs import Answer, Subject, Tab
+    from .template import environment, script
+    from .usage import Command, Commands, UsageError, as_sentence
+
+__getattr__, __dir__ = lazily(__name__)
+
+__all__ = [
+    "CACHE",
+    "DATA",
+    "DECADE",
+    "HEIGHT",
+    "INK",
+    "KEEP",
+    "LIGHT",
+    "NONE",
+    "OCTAVE",
+    "PAGE",
+    "ROOT",
+    "SCALING",
+    "SEED",
+    "WIDTH",
+    "Answer",
+    "Array",
+    "Axis",
+    "Column",
+    "Command",
+    "Commands",
+    "DataArgument",
+    "FactoryArguments",
+    "Fields",
+    "GivenSeed",
+    "Json",
+    "Layers",
+    "Module",
+    "Normalize",
+    "Pixels",
+    "Report",
+    "ResultType",
+    "RunArgument",
+    "Seed",
+    "Subject",
+    "Tab",
+    "UsageError",
+    "Weights",
+    "across",
+    "as_sentence",
+    "axis_for",
+    "check_seed",
+    "claims_progress",
+    "complete",
+    "coordinate",
+    "data_uri",
+    "debugging",
+    "displayed",
+    "dots",
+    "drawing",
+    "environment",
+    "layer_progress",
+    "line",
+    "marker",
+    "numbers",
+    "open_console",
+    "options",
+    "palette",
+    "path",
+    "picture",
+    "png_bytes",
+    "print_grid",
+    "print_json",
+    "read_png",
+    "registry",
+    "save_png",
+    "say",
+    "script",
+    "select",
+    "sentinel",
+    "shape",
+    "steps",
+    "svg_frame",
+    "tell",
+    "tell_quick",
+    "tick",
+    "training_progress",
+    "up",
+]

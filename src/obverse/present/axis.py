@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .._core.text import number, powered, short
+from .._core import number, powered, short
 
 DECADE, OCTAVE = 10.0, 2.0  # what positive values must span for a logarithmic axis
 MARGIN = 0.05  # of the axis, left free at either end

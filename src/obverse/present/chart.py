@@ -64,6 +64,6 @@ def tick(x: float, label: str, anchor: str = "middle") -> str:
     return f'<text x="{coordinate(x)}" y="{HEIGHT + 13}"{place}>{label}</text>'
 
 
-def picture(title: str, parts: Iterable[str]) -> str:
+def svg_frame(title: str, parts: Iterable[str]) -> str:
     """One small multiple; its frame is 150 × 80, with room for ticks below."""
     return f'<svg viewBox="-2 -2 154 98" role="img" aria-label="{title}">{"".join(parts)}</svg>'

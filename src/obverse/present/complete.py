@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
-from .._core.choices import NAMES
+from .._core import NAMES
 
 Complete = Callable[[str], list[str]]
 OF_A_RUN = ("config.json", "comparison.json", "search.json")  # one of these is in the directory of a run

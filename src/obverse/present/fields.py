@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._core.errors import BadInput
+from .._core import BadInput
 
 
 class Fields:

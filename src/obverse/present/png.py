@@ -12,8 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.files import replace_atomically
+from .._core import BadInput, replace_atomically
 
 if TYPE_CHECKING:
     from PIL.Image import Image

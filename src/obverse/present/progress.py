@@ -9,15 +9,17 @@ from typing import Any
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
+    TransferSpeedColumn,
 )
 
-from .._core.text import printable
+from .._core import printable, show_downloads
 from .table import shorten
 
 LONGEST = 40  # letters of a name beside a bar
@@ -124,3 +126,19 @@ def claims_progress(settings: Mapping[str, int]) -> Iterator[Callable[[str, int,
 
         refresh()
         yield on_point
+
+
+@contextmanager
+def download_bar(name: str, start: int, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar on the terminal; silence in logs and pipes."""
+    console = Console(stderr=True)
+    if not console.file.isatty():
+        yield lambda count: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(name, total=total, completed=start)
+        yield lambda count: bar.advance(task, count)
+
+
+show_downloads(download_bar)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .._core.text import printable
+from .._core import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from .._core.errors import BadInput
+from .._core import BadInput
 
 # Typer brings its own copy of click or uses the installed one: its errors are found through what it exports.
 BAD_PARAMETER: type[Any] = typer.BadParameter

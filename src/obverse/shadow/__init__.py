@@ -5,17 +5,28 @@ the one-layer distribution, the shadow of a whole net, calibration and recovery 
 the training loss and its controls.
 """
 
-from ._adjust import match_norm, smooth
-from ._calibrate import Calibration, LayerCalibration, Level
-from ._distribution import ShadowLayer
-from ._graph import Graph, Layer, Stage
-from ._loss import ShadowLoss
-from ._recovery import Recovery, best_threshold, recovery, recovery_error
-from ._reversal import Activation, Norm, Rule, register_rule, reverse_linear, theory_scale
-from ._shadow import Shadow
-from ._trace import trace
+from typing import TYPE_CHECKING
+
+from .._core.lazily import lazily
+
+if TYPE_CHECKING:
+    from ._adjust import match_norm, smooth
+    from ._calibrate import Calibration, LayerCalibration, Level
+    from ._distribution import ShadowLayer
+    from ._graph import Graph, Layer, Stage
+    from ._loss import ShadowLoss
+    from ._models import OWN, check_runs, open_net, open_run_net, parse_scaling
+    from ._recovery import Recovery, best_threshold, recovery, recovery_error, relative_error
+    from ._reversal import Activation, Norm, Rule, check_keep, register_rule, reverse_linear, theory_scale
+    from ._shadow import Shadow
+    from ._survey import Surveyor, survey
+    from ._trace import trace
+    from .results import Survey
+
+__getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
+    "OWN",
     "Activation",
     "Calibration",
     "Graph",
@@ -29,13 +40,22 @@ __all__ = [
     "ShadowLayer",
     "ShadowLoss",
     "Stage",
+    "Survey",
+    "Surveyor",
     "best_threshold",
+    "check_keep",
+    "check_runs",
     "match_norm",
+    "open_net",
+    "open_run_net",
+    "parse_scaling",
     "recovery",
     "recovery_error",
     "register_rule",
+    "relative_error",
     "reverse_linear",
     "smooth",
+    "survey",
     "theory_scale",
     "trace",
 ]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .._core.errors import BadInput
+from .._core import BadInput
 
 
 def match_norm(shadow: Tensor, original: Tensor) -> Tensor:

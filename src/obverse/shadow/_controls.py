@@ -7,8 +7,7 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
-from .._core.errors import BadInput
-from .._core.random import Source, noise_like
+from .._core import BadInput, Source, noise_like
 from ._adjust import match_norm
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from .._core.random import Source
+from .._core import Source
 from . import _structure as st
 from ._adjust import unit_peak
 from ._graph import Graph, Layer, Stage, evaluation

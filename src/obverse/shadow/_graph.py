@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._reversal import Activation, AnyRule, Rule, Shape
 from ._structure import KNOWN
 

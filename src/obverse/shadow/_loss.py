@@ -15,9 +15,7 @@ from torch import Tensor, fx, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from .._core.choices import Control, Labels
-from .._core.errors import BadInput
-from .._core.random import Source
+from .._core import BadInput, Control, Labels, Source
 from ._controls import Shuffled, noisy
 from ._graph import interpret
 from ._shadow import Keep, Shadow

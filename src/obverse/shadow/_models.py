@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import data as sets
-from .. import training
-from .._core.errors import BadInput
-from .._core.text import printable
-from ..nets._factory import load_weights_file, make_net, parse_arguments, told
+from .._core import BadInput, printable, runs
+from ..nets import load_weights_file, make_net, parse_arguments, told
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -64,12 +62,12 @@ def open_net(
 
 def open_run_net(path: Path, data: str | None, data_root: str | None) -> tuple[str, nn.Module, Dataset]:
     """The trained net of a run, and its own data or other data of the same shape."""
-    run = training.read_run(path)
-    root = data_root or run.settings.data_root
-    own = sets.load(run.settings.data, root)
-    net = training.load_trained(run.settings, own, path / "model.safetensors")
+    run = runs().open_net(path)
+    root = data_root or run.data_root
+    own = sets.load(run.data, root)
+    net = run.trained(own)
     name = path.name or path.absolute().name
-    if data in (None, OWN, own.name, run.settings.data):
+    if data in (None, OWN, own.name, run.data):
         return name, net, own
     other = sets.load(data, root)
     if other.input_shape != own.input_shape:

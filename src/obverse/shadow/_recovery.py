@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.random import Source
+from .._core import BadInput, Source
 
 if TYPE_CHECKING:
     from ._shadow import Keep, Shadow

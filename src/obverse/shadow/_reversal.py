@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from .._core.errors import BadInput
-from .._core.random import Source, mask_like
+from .._core import BadInput, Source, mask_like
 
 Shape = tuple[int, ...]
 

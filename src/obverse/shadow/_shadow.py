@@ -15,8 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, fx, nn
 
-from .._core.errors import BadInput
-from .._core.random import Source
+from .._core import BadInput, Source
 from . import _adjust as adjust
 from ._calibrate import Calibration, Level, calibrate_layer, calibrate_level, channel_means, input_floor
 from ._generate import Generation

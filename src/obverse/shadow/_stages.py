@@ -12,7 +12,7 @@ import torch
 from torch import fx, nn
 from torch.nn import functional as F
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from . import _norms  # noqa: F401  (its rules)
 from . import _structure as st
 from ._activations import SelfGate

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
-from ..nets._dropout import SampleDropout
+from ..nets import SampleDropout
 from ._pooling import ADAPTIVE_MAX_POOLS
 from ._reversal import Rule, Shape, adjoint, register_all, register_rule, unchanged
 

@@ -19,8 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .._core.errors import BadInput
-from .._core.records import versions
+from .._core import BadInput, versions
 from ._controls import Shuffled
 from ._graph import evaluation
 from ._shadow import Shadow

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import fx, nn
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._graph import PLAIN, Graph, evaluation
 from ._reversal import find_rule
 from ._stages import Builder, Returned

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import takewhile
 
-from .._core.text import plain
+from .._core import plain
 from .results import LayerSurvey, Reading, Survey
 
 HALF = 0.5  # from here on most shadows keep the label of their input

@@ -15,12 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.files import explained, write_text
-from .._core.records import Record, read_record, record_text
-from ..present.axis import Axis, axis_for
-from ..present.chart import coordinate
-from ..present.png import Pixels, displayed, png_bytes, read_png, save_png
+from .._core import BadInput, Record, explained, read_record, record_text, write_text
+from ..present import Axis, Pixels, axis_for, coordinate, displayed, png_bytes, read_png, save_png
 from ._survey import Surveyor
 from .results import Survey
 

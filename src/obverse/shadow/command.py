@@ -7,13 +7,26 @@ from typing import Annotated
 
 import typer
 
-from .._core.errors import BadInput
-from .._core.files import explained
-from ..present import complete, options
-from ..present.options import FactoryArguments, Json, Layers, Normalize, Seed, Weights, check_seed
-from ..present.output import tell, tell_quick
-from ..present.progress import layer_progress
-from ..present.table import NONE, Column, open_console, print_grid, say
+from .._core import BadInput, explained
+from ..present import (
+    NONE,
+    Column,
+    FactoryArguments,
+    Json,
+    Layers,
+    Normalize,
+    Seed,
+    Weights,
+    check_seed,
+    complete,
+    layer_progress,
+    open_console,
+    options,
+    print_grid,
+    say,
+    tell,
+    tell_quick,
+)
 from ._words import SHUFFLED, cosine, digits, notices, percent, shape, subject, summary
 from .results import Survey
 
@@ -93,7 +106,7 @@ def shadow(
     """
     import torch
 
-    from ..present.options import select
+    from ..present import select
     from ._models import check_runs, open_net, parse_scaling
     from ._survey import Surveyor, survey
     from .charts import MOST_ROWS, write_pictures
@@ -148,11 +161,11 @@ def shadow(
     else:
         print_survey(result)
     if out is not None:
-        from ..present import build
+        from .page import RESULT
 
         write_pictures(out, tool, x, y, names, classes=found.classes, restore=scaling.undo, most=pictures)
         write_survey(result, out / NAME)
-        tell(f"page: {build(out / NAME)}", as_json)
+        tell(f"page: {RESULT.write(out / NAME)}", as_json)
 
 
 def print_survey(survey: Survey) -> None:

@@ -11,14 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._core.errors import ObverseError
-from .._core.text import FIXED, pairs, plain, seconds
-from ..present import palette
-from ..present.png import SCALING, data_uri
-from ..present.template import environment
+from .._core import FIXED, ObverseError, pairs, plain, seconds
+from ..present import SCALING, ResultType, data_uri, environment, palette, registry
 from ._words import LONGEST_NAME, cosine, digits, notices, percent, shape, subject, summary
 from .charts import Strips, draw, panels, read_pictures, why_not
-from .results import LayerSurvey, Survey, read_survey
+from .results import FORMAT, NAME, LayerSurvey, Survey, read_survey
 
 MOST_LAYERS = 1000  # rows of the table
 
@@ -53,7 +50,7 @@ class Gallery:
     left_out: int = 0  # layers without a picture
 
 
-def page_of(path: Path) -> str:
+def survey_page(path: Path) -> str:
     """The page of a survey's directory, or of its shadow.json with the pictures beside it."""
     survey = read_survey(path)
     return render_survey(survey, gallery(survey, path if path.is_dir() else path.parent))
@@ -197,3 +194,8 @@ def settings(survey: Survey) -> dict[str, Any]:
         "input shape": shape(survey.input_shape),
         "seconds": seconds(survey.seconds),
     }
+
+
+RESULT = registry.register(
+    ResultType(NAME, Survey, FORMAT, read_survey, survey_page, html="shadow.html", rank=5)
+)

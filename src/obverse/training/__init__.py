@@ -2,8 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from .._core.lazily import lazily
+
 if TYPE_CHECKING:
     from .._core.interrupts import Interrupted
+    from ._classifier import ShadowClassifier
     from ._classify import ClassifierTask, fit_classifier, initial_net, load_trained
     from ._compare import Comparison, Plan, compare, read_comparison, read_plan, summarize
     from ._fit import Diverged, Task, fit
@@ -11,38 +14,8 @@ if TYPE_CHECKING:
     from ._generators.settings import GeneratorSettings
     from ._rundir import RunRecord, create_generator_run, create_run, read_generator_run, read_run
     from ._settings import Settings
-else:
-    from .._core.lazily import lazily
 
-    __getattr__ = lazily(
-        __name__,
-        {
-            "ClassifierTask": "_classify",
-            "Comparison": "_compare",
-            "Diverged": "_fit",
-            "GeneratorSettings": "_generators.settings",
-            "Interrupted": "_fit",
-            "Plan": "_compare",
-            "RunRecord": "_rundir",
-            "Settings": "_settings",
-            "Task": "_fit",
-            "compare": "_compare",
-            "create_generator_run": "_rundir",
-            "create_run": "_rundir",
-            "fit": "_fit",
-            "fit_classifier": "_classify",
-            "fit_generator": "_generators.fit",
-            "generator_task": "_generators.fit",
-            "initial_net": "_classify",
-            "load_generator": "_generators.fit",
-            "load_trained": "_classify",
-            "read_comparison": "_compare",
-            "read_generator_run": "_rundir",
-            "read_plan": "_compare",
-            "read_run": "_rundir",
-            "summarize": "_compare",
-        },
-    )
+__getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
     "ClassifierTask",
@@ -53,6 +26,7 @@ __all__ = [
     "Plan",
     "RunRecord",
     "Settings",
+    "ShadowClassifier",
     "Task",
     "compare",
     "create_generator_run",

@@ -7,8 +7,7 @@ import hashlib
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.random import BATCHES, derive_generator
+from .._core import BATCHES, BadInput, derive_generator
 
 
 class Batches:

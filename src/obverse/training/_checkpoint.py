@@ -14,9 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .._core.errors import BadInput
-from .._core.files import TEMPORARY, explained, read_json, write_json
-from .._core.tensors import parse_tensors, save_tensors
+from .._core import TEMPORARY, BadInput, explained, parse_tensors, read_json, save_tensors, write_json
 
 FORMAT = 1
 POINTER = "latest.json"

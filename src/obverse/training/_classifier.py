@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._core.choices import Control, Labels
+from .._core import Control, Labels
 from ..data import Dataset
 from ._classify import ClassifierTask, fit_classifier
 from ._settings import Settings

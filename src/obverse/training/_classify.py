@@ -11,23 +11,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .._core.errors import BadInput
-from .._core.random import (
+from .._core import (
     EVALUATION,
     INITIAL,
     SAMPLES,
     SPLIT,
     UNLABELLED,
+    BadInput,
     Streams,
+    check_tensors,
     derive_generator,
     derive_seed,
+    load_weights,
+    parse_tensors,
     use_streams,
 )
-from .._core.tensors import check_tensors, load_weights, parse_tensors
-from ..data import Dataset, load
-from ..data._augment import pad_crop_flip
-from ..nets import relu_mlp
-from ..nets._allconv import allconv_residual
+from ..data import Dataset, load, pad_crop_flip
+from ..nets import allconv_residual, relu_mlp
 from ..shadow import Shadow, ShadowLoss, recovery
 from ._batches import Batches, fingerprint, refuse_other_data
 from ._device import autocast, choose_device, gradient_scaler

@@ -12,10 +12,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .._core.errors import BadInput, ObverseError
-from .._core.files import explained, quoted, read_json, write_json
-from .._core.interrupts import Interrupted, stop_signals
-from .._core.statistics import mean_and_se
+from .._core import (
+    BadInput,
+    Interrupted,
+    ObverseError,
+    explained,
+    mean_and_se,
+    quoted,
+    read_json,
+    stop_signals,
+    write_json,
+)
 from ..data import Dataset, load
 from ._classify import ClassifierTask, fit_classifier
 from ._rundir import RunRecord, read_run, ready_run

@@ -6,8 +6,7 @@ import os
 
 import torch
 
-from .._core.choices import Precision
-from .._core.errors import BadInput
+from .._core import BadInput, Precision
 
 TYPES: dict[Precision, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
 

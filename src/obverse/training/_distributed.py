@@ -20,7 +20,7 @@ from uuid import uuid4
 import torch
 from torch import Tensor, distributed, nn
 
-from .._core.errors import BadInput, ObverseError
+from .._core import BadInput, ObverseError
 
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import GradBucket

@@ -18,11 +18,16 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput, ObverseError
-from .._core.interrupts import Interrupted, stop_signals
-from .._core.locks import locked
-from .._core.random import STEPS, derive_seed
-from .._core.tensors import save_tensors
+from .._core import (
+    STEPS,
+    BadInput,
+    Interrupted,
+    ObverseError,
+    derive_seed,
+    locked,
+    save_tensors,
+    stop_signals,
+)
 from ._checkpoint import checkpoint_name, load_checkpoint, remove_leftovers, save_checkpoint
 from ._distributed import any_of, by_first, is_first
 from ._rundir import append_metrics, keep_metrics, read_metrics

@@ -15,9 +15,17 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from .._core.errors import BadInput, ObverseError
-from .._core.files import explained, parse_json, quoted, read_json, write_json, write_text
-from .._core.locks import locked
+from .._core import (
+    BadInput,
+    ObverseError,
+    explained,
+    locked,
+    parse_json,
+    quoted,
+    read_json,
+    write_json,
+    write_text,
+)
 from ._device import choose_device
 from ._generators.settings import GeneratorSettings, foreign
 from ._settings import Settings

@@ -17,8 +17,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from .._core.choices import DEVICES, Control, Init, Labels, Net, Optimizer, Precision, is_device_name
-from .._core.errors import BadInput
+from .._core import DEVICES, BadInput, Control, Init, Labels, Net, Optimizer, Precision, is_device_name
 
 
 class FromMapping:

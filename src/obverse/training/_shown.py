@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .._core.errors import BadInput
-from .._core.files import quoted
+from .._core import BadInput, quoted
 from . import Comparison, RunRecord, Settings, read_comparison, read_plan, read_run, summarize
 from ._compare import run_path, variant_settings
 from ._rundir import OF_SHADOWS

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from .._core.files import quoted
-from .._core.statistics import mean_and_se
-from .._core.text import FIXED, listed, p_value, percent, signed, spelled
+from .._core import FIXED, listed, mean_and_se, p_value, percent, quoted, signed, spelled
 from ..data import NAMES
 from . import Settings
 from ._compare import Row

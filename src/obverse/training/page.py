@@ -1,10 +1,7 @@
-"""One self-contained HTML page from a run (of a classifier or a generator), a comparison, a search, an audit,
-claims, shadows, a memory, a ladder or a diversity test.
-
-Not for computing results.
+"""One self-contained HTML page of a run or a comparison. Not for computing results.
 
 Everything that comes from a directory is untrusted text: it goes through the template's escaping, and
-only the SVG that `figures` draws is put in as it is.
+only the SVG that `charts` draws is put in as it is.
 """
 
 from __future__ import annotations
@@ -13,44 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._core import text
-from .._core.errors import BadInput, ObverseError
-from .._core.files import write_text
-from .._core.text import plain, spell
-from ..claims._store import NAME as CLAIMS
-from ..claims._store import read_sweep
-from ..claims.page import render_sweep
+from .._core import ObverseError, plain, spell, text
 from ..data import Dataset, load
-from ..diversity.page import PAGE as DIVERSITY_PAGE
-from ..diversity.page import diversity_page
-from ..diversity.results import NAME as DIVERSITY
-from ..identity._recall import NAME as RECALL
-from ..identity.page import PAGE, recall_page
-from ..ladder.page import ladder_page
-from ..ladder.results import NAME as LADDER
-from ..present import palette
-from ..present.png import SCALING, data_uri
-from ..present.template import environment
-from ..shadow.page import page_of
-from ..shadow.results import NAME as SURVEY
-from ..weights._reading import NAME as AUDIT
-from ..weights._reading import read_audit
-from ..weights.page import render_audit
+from ..present import SCALING, ResultType, data_uri, environment, palette, registry
 from . import _words as words
 from ._compare import Row
-from ._generators.page import PAGE as GENERATOR_PAGE
-from ._generators.page import generator_page
-from ._rundir import holds_generator
-from ._search.page import PAGE as SEARCH_PAGE
-from ._search.page import search_page
-from ._search.plan import NAME as SEARCH
-from ._search.results import NAME as TRIALS
+from ._rundir import FORMAT
 from ._settings import foreign
 from ._shown import Results, is_results, read_results
 from .charts import figures
 from .charts._images import COLUMNS, ZERO, check_images, choose_run, shadow_pictures, triple_png
 
-AGAINST = "against.json"
 MAX_CLASSES = 12
 MAX_PER_CLASS = 4
 LONGEST = 64  # pixels a side; more would not be seen at the size of the page
@@ -69,106 +39,13 @@ class Gallery:
     pixelated: bool
 
 
-def build(path: Path, out: Path | None = None, *, data: Dataset | None = None) -> Path:
-    """Write the page of a run or comparison directory, `report.html` in it, of a search, `search.html`, of
-    an audit, `audit.html`, of a sweep of claims, `claims.html`, of a survey of shadows, `shadow.html`, of a
-    memorized data set, `memorize.html`, of a ladder, `ladder.html`, or of a diversity test, `diversity.html`.
+def run_page(path: Path, data: Dataset | None = None) -> str:
+    """The page of a run or comparison directory.
 
-    An audit is its audit.json, or a directory that holds one and no run; an against.json beside it is the
-    audit that it is compared with. A sweep is its claims.json, or a directory that holds one and neither; a
-    survey is its shadow.json, or a directory that holds one and none of these; a memorized data set is its
-    memorize.json, a ladder its ladder.json and a diversity test its diversity.json, or a directory that holds
-    nothing else that has a page.
-    `out` is another place. `data` saves loading the data set for the pictures of a run again; where it
-    cannot be loaded, the page says so.
+    `data` saves loading the data set for the pictures again; where it cannot be loaded, the page says so.
     """
-    path = Path(path)
-    if holds_generator(path):
-        target = _target(out, path / GENERATOR_PAGE)
-        write_text(target, generator_page(path, data))
-        return target
-    if path.name == TRIALS or (path / SEARCH).is_file():
-        target = _target(out, (path if path.is_dir() else path.parent) / SEARCH_PAGE)
-        write_text(target, search_page(path))
-        return target
-    if _is_diversity(path):
-        target = _target(out, (path if path.is_dir() else path.parent) / DIVERSITY_PAGE)
-        write_text(target, diversity_page(path))
-        return target
-    if _is_ladder(path):
-        target = _target(out, (path if path.is_dir() else path.parent) / "ladder.html")
-        write_text(target, ladder_page(path))
-        return target
-    if _is_recall(path):
-        target = _target(out, (path if path.is_dir() else path.parent) / PAGE)
-        write_text(target, recall_page(path))
-        return target
-    if _is_survey(path):
-        target = _target(out, (path if path.is_dir() else path.parent) / "shadow.html")
-        write_text(target, page_of(path))
-        return target
-    if _is_sweep(path):
-        folder = path if path.is_dir() else path.parent
-        target = _target(out, folder / "claims.html")
-        write_text(target, render_sweep(read_sweep(path)))
-        return target
-    if path.is_file() or ((path / AUDIT).is_file() and not is_results(path)):
-        folder = path if path.is_dir() else path.parent
-        audit, against = read_audit(path), folder / AGAINST
-        other = read_audit(against) if against.is_file() else None
-        target = _target(out, folder / "audit.html")
-        write_text(target, render_audit(audit, other))
-        return target
     results = read_results(path)
-    target = _target(out, path / "report.html")
-    write_text(target, render(results, gallery(path, data) if results.shadowed else None))
-    return target
-
-
-def _is_sweep(path: Path) -> bool:
-    """A file by its name; a directory if it holds one and nothing else that has a page."""
-    if path.is_file():
-        return path.name == CLAIMS
-    return (path / CLAIMS).is_file() and not (path / AUDIT).is_file() and not is_results(path)
-
-
-def _is_survey(path: Path) -> bool:
-    if path.is_file():
-        return path.name == SURVEY
-    others = (path / CLAIMS).is_file() or (path / AUDIT).is_file() or is_results(path)
-    return (path / SURVEY).is_file() and not others
-
-
-def _is_recall(path: Path) -> bool:
-    if path.is_file():
-        return path.name == RECALL
-    others = any((path / name).is_file() for name in (CLAIMS, AUDIT, SURVEY)) or is_results(path)
-    return (path / RECALL).is_file() and not others
-
-
-def _is_ladder(path: Path) -> bool:
-    if path.is_file():
-        return path.name == LADDER
-    others = any((path / name).is_file() for name in (CLAIMS, AUDIT, SURVEY, RECALL)) or is_results(path)
-    return (path / LADDER).is_file() and not others
-
-
-def _is_diversity(path: Path) -> bool:
-    if path.is_file():
-        return path.name == DIVERSITY
-    names = (CLAIMS, AUDIT, SURVEY, RECALL, LADDER)
-    return (path / DIVERSITY).is_file() and not (
-        any((path / name).is_file() for name in names) or is_results(path)
-    )
-
-
-def _target(out: Path | None, usual: Path) -> Path:
-    target = usual if out is None else Path(out)
-    if target.is_dir():
-        target = target / usual.name
-    if not target.parent.is_dir():
-        raise BadInput(f"a directory for {target}", got=f"no {target.parent}", do="make it first")
-    return target
+    return render(results, gallery(path, data) if results.shadowed else None)
 
 
 def render(results: Results, pictures: Gallery | None) -> str:
@@ -299,3 +176,18 @@ def environment_table(results: Results) -> list[tuple[str, str]]:
                 if text not in texts:
                     texts.append(text)
     return [(key, ", ".join(texts)) for key, texts in seen.items()]
+
+
+RESULT = registry.register(
+    ResultType(
+        "comparison.json or config.json",
+        Results,
+        FORMAT,
+        read_results,
+        run_page,
+        html="report.html",
+        rank=2,
+        holds=is_results,
+        any_folder=True,
+    )
+)

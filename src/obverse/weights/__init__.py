@@ -6,25 +6,34 @@ Marchenko–Pastur law, what correlates, how well the layer inverts its own shad
 
 from typing import TYPE_CHECKING
 
+from .._core.lazily import lazily
+
 if TYPE_CHECKING:
+    from . import tab
+    from ._against import Comparison, compare_audits
     from ._audit import audit
+    from ._controls import root_mean_square, shuffled
     from ._readers.module import Weight, weights_of
+    from ._readers.open import open_weights
+    from ._reversibility import best_multiple
     from ._thresholds import Thresholds
     from .results import Audit, LayerAudit, Number
-else:
-    from .._core.lazily import lazily
 
-    __getattr__ = lazily(
-        __name__,
-        {
-            "Audit": "results",
-            "LayerAudit": "results",
-            "Number": "results",
-            "Thresholds": "_thresholds",
-            "Weight": "_readers.module",
-            "audit": "_audit",
-            "weights_of": "_readers.module",
-        },
-    )
+__getattr__, __dir__ = lazily(__name__)
 
-__all__ = ["Audit", "LayerAudit", "Number", "Thresholds", "Weight", "audit", "weights_of"]
+__all__ = [
+    "Audit",
+    "Comparison",
+    "LayerAudit",
+    "Number",
+    "Thresholds",
+    "Weight",
+    "audit",
+    "best_multiple",
+    "compare_audits",
+    "open_weights",
+    "root_mean_square",
+    "shuffled",
+    "tab",
+    "weights_of",
+]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .._core.errors import BadInput
+from .._core import BadInput
 
 _BATCH = 32
 _INPUTS = 4  # inputs run for each row kept: two rows of a convolution then seldom come from one picture

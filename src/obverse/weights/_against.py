@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._core.errors import BadInput
-from .._core.records import Record
+from .._core import BadInput, Record
 from .results import Audit, LayerAudit, Number, Verdict
 
 CLEAR = 2.0  # combined standard errors: about 5 % of unchanged numbers get the mark by chance

@@ -11,9 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .._core.errors import BadInput
-from .._core.records import versions
-from ..shadow._reversal import check_keep
+from .._core import BadInput, versions
+from ..shadow import check_keep
 from ._activations import own_activations
 from ._controls import root_mean_square
 from ._entries import entries

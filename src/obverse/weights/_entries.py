@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from ._laws import best_law, kurtosis_p, normal_distances, normal_p, skew_p
 from .results import Entries, Histogram, Number
 

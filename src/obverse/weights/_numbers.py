@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from .._core.text import FIXED, brief, number, p_value
+from .._core import FIXED, brief, number, p_value
 from .results import LayerAudit, Number
 
 

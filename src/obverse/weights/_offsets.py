@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
+from .._core import BadInput
 from .results import Histogram, Number, Offsets
 
 _BINS = 40

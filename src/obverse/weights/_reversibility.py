@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core.errors import BadInput
-from ..shadow import best_threshold, recovery_error, theory_scale
-from ..shadow._reversal import check_keep
+from .._core import BadInput
+from ..shadow import best_threshold, check_keep, recovery_error, theory_scale
 from ._controls import gaussian, root_mean_square, shuffled
 from ._ratio import error_ratio
 from .results import Number, Recovered, Reversal

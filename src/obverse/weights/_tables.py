@@ -7,8 +7,7 @@ import io
 from importlib import import_module
 from typing import Any
 
-from .._core.errors import ObverseError
-from .._core.text import printable
+from .._core import ObverseError, printable
 from .results import Audit, LayerAudit
 
 _FORMULA = ("=", "+", "-", "@")  # a spreadsheet runs a cell that begins so

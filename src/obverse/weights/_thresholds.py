@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from .._core.errors import BadInput
+from .._core import BadInput
 
 # Of an audit, besides what counts as a deviation.
 KEEP, SAMPLES, BUDGET, SEED = 1.0, 32, 120.0, 0

@@ -12,20 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..present.chart import (
-    HEIGHT,
-    WIDTH,
-    Array,
-    across,
-    coordinate,
-    dots,
-    line,
-    path,
-    picture,
-    steps,
-    tick,
-    up,
-)
+from ..present import HEIGHT, WIDTH, Array, across, coordinate, dots, line, path, steps, svg_frame, tick, up
 from ._law import density, edges
 from .page import counterpart
 from .results import Correlations, Entries, Histogram, LayerAudit, Number, Offsets, Reversal
@@ -75,7 +62,7 @@ def entry_histogram(this: Entries, other: Entries | None = None) -> str:
         if one is not None and one.histogram.counts:
             x = across(one.histogram.edges, -ENTRIES, ENTRIES)
             parts.append(path(kind, steps(x, up(_heights(one.histogram), HIGHEST))))
-    return picture("Histogram of the entries and the normal curve", [*parts, '<use href="#normal"/>'])
+    return svg_frame("Histogram of the entries and the normal curve", [*parts, '<use href="#normal"/>'])
 
 
 def cosine_histogram(this: Sequence[Correlations], other: Sequence[Correlations] = ()) -> str:
@@ -86,7 +73,7 @@ def cosine_histogram(this: Sequence[Correlations], other: Sequence[Correlations]
     for kind, one in sides[:4]:
         x = across(one.histogram.edges, -ENTRIES, ENTRIES)
         parts.append(path(kind, steps(x, up(_heights(one.histogram), HIGHEST))))
-    return picture("Histogram of cosines and the normal curve", [*parts, '<use href="#normal"/>'])
+    return svg_frame("Histogram of cosines and the normal curve", [*parts, '<use href="#normal"/>'])
 
 
 def quantile_plot(this: Entries, other: Entries | None = None) -> str:
@@ -96,7 +83,7 @@ def quantile_plot(this: Entries, other: Entries | None = None) -> str:
             z, observed = np.asarray(one.quantiles, dtype=np.float64).T
             y = HEIGHT - across(observed, -QUANTILES, QUANTILES, HEIGHT)
             parts.append(path(kind, dots(across(z, -QUANTILES, QUANTILES), y)))
-    return picture("Quantiles of the entries against those of a normal law", parts)
+    return svg_frame("Quantiles of the entries against those of a normal law", parts)
 
 
 def offset_histogram(this: Offsets, label: str, other: Offsets | None = None) -> str:
@@ -113,7 +100,7 @@ def offset_histogram(this: Offsets, label: str, other: Offsets | None = None) ->
     middle = float(across(this.mean, low, high))
     if abs(middle - zero) > 30:  # room for both labels
         parts.append(tick(middle, label, _side(middle)))
-    return picture("Histogram of the offsets", parts)
+    return svg_frame("Histogram of the offsets", parts)
 
 
 def _side(x: float) -> str:
@@ -163,7 +150,7 @@ def spectrum_plot(this: LayerAudit, other: LayerAudit | None = None) -> str:
         parts.append(path("curve", line(across(grid, low, high), up(law, top))))
     for kind, one in zip(("spike", "spike other"), both, strict=False):
         parts += _spikes(one, kind, low, high)
-    return picture("Singular values over the law of random matrices", parts)
+    return svg_frame("Singular values over the law of random matrices", parts)
 
 
 def _law(rows: int, columns: int) -> tuple[Array, Array]:
@@ -218,7 +205,7 @@ def recovery_bars(this: Sequence[Reversal], other: Sequence[Reversal] = ()) -> s
         parts.append(tick(middle, "data" if one.source == "data" else _compact(one.sparsity)))
     parts += [path(kind, d) for kind, d in drawn.items()]
     parts += [path("whisker", whiskers), path("curve", predictions)]
-    return picture("Recovery error of the layer and of its controls", parts)
+    return svg_frame("Recovery error of the layer and of its controls", parts)
 
 
 def _bars(one: Reversal, two: Reversal | None) -> dict[str, Number]:

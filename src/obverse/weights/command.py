@@ -11,23 +11,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.errors import BadInput
-from .._core.files import explained, write_text
+from .._core import BadInput, NetRun, explained, runs, write_text
 from ..data import Dataset, load
-from ..present import complete, options
-from ..present.options import GivenSeed, Json, Layers, check_seed, select
-from ..present.output import tell, tell_quick
-from ..present.progress import layer_progress
-from ..present.table import NONE, Column, open_console, print_grid, say
-from ..shadow._models import OWN
-from ..training import RunRecord, initial_net, load_trained, read_run
+from ..present import (
+    NONE,
+    Column,
+    GivenSeed,
+    Json,
+    Layers,
+    check_seed,
+    complete,
+    layer_progress,
+    open_console,
+    options,
+    print_grid,
+    say,
+    select,
+    tell,
+    tell_quick,
+)
+from ..shadow import OWN
 from ._against import CLEAR, Change, Comparison, LayerChange
-from ._audit import audit
+from ._audit import audit as measured
 from ._readers.open import open_weights
-from ._reading import NAME, read_audit
 from ._tables import rows
 from ._thresholds import BUDGET, KEEP, SAMPLES, Thresholds
-from .results import Audit, Verdict
+from .results import AGAINST, NAME, Audit, Verdict, read_audit
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -121,7 +130,7 @@ def audit(
     if fail_on not in FAIL_ON:
         raise BadInput(f"--fail-on out of {', '.join(FAIL_ON)}", got=repr(fail_on), do="pass one of these")
     from ._against import compare_audits
-    from ._reading import audit_text
+    from .results import audit_text
 
     if seed is not None:
         check_seed(seed)
@@ -186,9 +195,9 @@ def parse_thresholds(words: list[str]) -> Thresholds:
 
 def write_files(out: Path, found: Audit, other: Audit | None) -> Path:
     """audit.json, audit.csv, against.json for what it is compared with, and the page, which is returned."""
-    from ..training.page import AGAINST, build
-    from ._reading import NAME, write_audit
     from ._tables import to_csv
+    from .page import RESULT
+    from .results import NAME, write_audit
 
     write_audit(found, out / NAME)
     write_text(out / "audit.csv", to_csv(found))
@@ -197,7 +206,7 @@ def write_files(out: Path, found: Audit, other: Audit | None) -> Path:
     else:  # one that an earlier audit left there is not about this one
         with explained(out):
             (out / AGAINST).unlink(missing_ok=True)
-    return build(out / NAME)
+    return RESULT.write(out / NAME)
 
 
 COLOURS: dict[Verdict, str] = {
@@ -406,8 +415,7 @@ def open_subject(path: Path, data: str | None, data_root: str | None) -> Subject
     if data is None:
         return Subject(str(path), open_weights(path))
     run, own = open_run(path, data_root)
-    net = load_trained(run.settings, own, path / "model.safetensors")
-    return Subject(str(path), net, inputs(run, own, data, data_root))
+    return Subject(str(path), run.trained(own), inputs(path, run, own, data, data_root))
 
 
 def open_other(against: str, model: Path, data: str | None, data_root: str | None) -> Subject:
@@ -415,8 +423,8 @@ def open_other(against: str, model: Path, data: str | None, data_root: str | Non
     if against != INITIAL or Path(against).exists():
         return open_subject(Path(against), data, data_root)
     run, own = open_run(model, data_root, "--against initial")
-    x = None if data is None else inputs(run, own, data, data_root)
-    return Subject(f"{model} before training", initial_net(run.settings, own).eval(), x)
+    x = None if data is None else inputs(model, run, own, data, data_root)
+    return Subject(f"{model} before training", run.initial(own).eval(), x)
 
 
 def is_audit(path: Path) -> bool:
@@ -426,7 +434,7 @@ def is_audit(path: Path) -> bool:
     return path.suffix == ".json" and not path.name.endswith(".index.json")
 
 
-def open_run(path: Path, data_root: str | None, flag: str = "--data") -> tuple[RunRecord, Dataset]:
+def open_run(path: Path, data_root: str | None, flag: str = "--data") -> tuple[NetRun, Dataset]:
     """A run, and the data it was trained on: they say what shape its net has."""
     if not (path / "config.json").is_file():
         raise BadInput(
@@ -434,18 +442,18 @@ def open_run(path: Path, data_root: str | None, flag: str = "--data") -> tuple[R
             got=path,
             do="leave it out, or use Python: obverse.audit(net, data=x)",
         )
-    run = read_run(path)
-    return run, load(run.settings.data, data_root or run.settings.data_root)
+    run = runs().open_net(path)
+    return run, load(run.data, data_root or run.data_root)
 
 
-def inputs(run: RunRecord, own: Dataset, name: str, data_root: str | None) -> Tensor:
+def inputs(path: Path, run: NetRun, own: Dataset, name: str, data_root: str | None) -> Tensor:
     """The test set of the run, or of another data set of the same shape."""
-    if name in (OWN, own.name, run.settings.data):
+    if name in (OWN, own.name, run.data):
         return own.test_x
-    other = load(name, data_root or run.settings.data_root)
+    other = load(name, data_root or run.data_root)
     if other.input_shape != own.input_shape:
         raise BadInput(
-            f"inputs of shape {own.input_shape}, as {run.path} takes them",
+            f"inputs of shape {own.input_shape}, as {path} takes them",
             got=f"{other.input_shape} in {name}",
             do="use --data own",
         )
@@ -461,7 +469,7 @@ def measure(subject: Subject, pattern: str | None, **options: Any) -> Audit:
         names = select([one.name for one in net], pattern)
         net = tuple(one for one in net if one.name in names)
     with layer_progress(Path(subject.name).name) as on_layer:
-        found = audit(net, model=subject.name, data=subject.data, on_layer=on_layer, **options)
+        found = measured(net, model=subject.name, data=subject.data, on_layer=on_layer, **options)
     return matching(found, pattern)
 
 

@@ -9,17 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from .._core.text import FIXED, brief, listed, number, p_value, pairs, plain, seconds
-from ..present import palette
-from ..present.template import environment, script
+from .._core import FIXED, brief, listed, number, p_value, pairs, plain, seconds
+from ..present import ResultType, environment, palette, registry, script
 from . import charts as small
 from ._against import Comparison, LayerChange, compare_audits
 from ._numbers import Line, line, quantities
 from .charts import recovery_bars
-from .results import VERDICTS, Audit, Entries, LayerAudit, Number, Recovered, Reversal, Spectrum, Verdict
+from .results import (
+    AGAINST,
+    FORMAT,
+    NAME,
+    VERDICTS,
+    Audit,
+    Entries,
+    LayerAudit,
+    Number,
+    Recovered,
+    Reversal,
+    Spectrum,
+    Verdict,
+    read_audit,
+)
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -410,3 +423,14 @@ def _recovery(pair: Pair) -> Cell:
     if here is not None:
         keys += (Key(f"95{FIXED}%", interval(here), "" if there is None else interval(there)),)
     return Cell("Recovery error", _drawn(svg), keys)
+
+
+def audit_page(path: Path) -> str:
+    """The page of an audit; an against.json beside it is the audit that it is compared with."""
+    against = (path if path.is_dir() else path.parent) / AGAINST
+    return render_audit(read_audit(path), read_audit(against) if against.is_file() else None)
+
+
+RESULT = registry.register(
+    ResultType(NAME, Audit, FORMAT, read_audit, audit_page, html="audit.html", rank=3, any_file=True)
+)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from .._core.records import Record
+from .._core import Record, read_record, record_text, write_text
 
 Verdict = Literal["random-like", "random-like bulk with spikes", "not random-like", "not judged"]
 VERDICTS: tuple[Verdict, ...] = (
@@ -238,3 +239,23 @@ class Audit(Record):
 
     def __str__(self) -> str:
         return "\n".join([self.summary, *(f"  {layer}" for layer in self.layers)])
+
+
+FORMAT = 1
+NAME = "audit.json"
+AGAINST = "against.json"  # the audit that it is compared with, beside it
+
+
+def audit_text(audit: Audit) -> str:
+    return record_text(audit, FORMAT)
+
+
+def write_audit(audit: Audit, path: Path) -> None:
+    """Write audit.json, whole or not at all."""
+    write_text(path, audit_text(audit))
+
+
+def read_audit(path: Path) -> Audit:
+    """The audit in a file, or in the audit.json of a directory."""
+    file = Path(path)
+    return read_record(file / NAME if file.is_dir() else file, Audit, "audit", FORMAT)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ..app._explorer.subject import Subject
-from ..present.fields import Fields
+from ..present import Fields, Subject, Tab
 from . import charts as small
 from ._audit import audit
 from ._thresholds import Thresholds
@@ -57,3 +56,6 @@ def audit_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
 def shared() -> str:
     """What all pictures have in common, as SVG."""
     return small.shared()
+
+
+TABS = (Tab("audit.js", "weights/tab.js", {"audit": audit_answer}, lambda subject: {"shared": shared()}),)

@@ -19,7 +19,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..._core.files import cache_folder
+from ..._core import cache_folder
 
 HOST = "127.0.0.1"
 LONGEST = 1000  # bytes of the file

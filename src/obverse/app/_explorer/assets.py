@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from ...present import palette
-from ...present.template import environment
+from ...present import environment, palette
+from .routes import TABS
 
 FOLDER = "page"
-TABS = {
-    "shadow.js": "shadow/tab/shadow.js",
-    "bench.js": "shadow/tab/bench.js",
-    "audit.js": "weights/tab.js",
-    "birthday.js": "diversity/tab.js",
-    "ladder.js": "ladder/tab.js",
-}
 
 
 def render() -> dict[str, str]:
@@ -23,7 +16,7 @@ def render() -> dict[str, str]:
 
     engine = environment()
     found = {}
-    tabs = {name: files("obverse").joinpath(path) for name, path in TABS.items()}
+    tabs = {tab.name: files("obverse").joinpath(tab.script) for tab in TABS}
     shared = {file.name: file for file in files(__package__).joinpath(FOLDER).iterdir()}
     for title, file in (shared | tabs).items():
         text = file.read_text(encoding="utf-8")

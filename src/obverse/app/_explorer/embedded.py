@@ -12,8 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..._core.errors import ObverseError
-from ..._core.files import cache_folder
+from ..._core import ObverseError, cache_folder
 from ...training import ClassifierTask, Settings, create_run, fit_classifier, read_run
 
 # Two hidden layers as in the paper, trained with shadows; a few seconds on two cores.

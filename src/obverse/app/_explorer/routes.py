@@ -6,54 +6,33 @@ grow with the number of clients. Shadow and audit, which take long for a large n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import torch
 
-from ...diversity.tab import AT_ONCE, MOST_SUPPORT, birthday_answer
-from ...ladder._summaries import KINDS
-from ...ladder.tab import MOST_LEAVES, MOST_REGIONS, MOST_STEPS, ladder_answer, preset_answer
-from ...present.fields import Fields
-from ...shadow.tab._bench import MOST_OFFSET, MOST_SIDE, laws, measure_answer, predict_answer
-from ...shadow.tab._shadow import MOST_REFINE, MOST_SMOOTH, shadow_answer
-from ...weights.tab import audit_answer, shared
+from ...present import Answer, Fields, Tab
 from .subject import Subject
 from .worker import Worker
 
-Answer = Callable[[Subject, Fields], dict[str, Any]]
+ROOMS = ("shadow", "weights", "diversity", "ladder")  # which have tabs, in their `tab` modules
+TABS: tuple[Tab, ...] = tuple(tab for room in ROOMS for tab in import_module(f"obverse.{room}.tab").TABS)
 
 
 def about_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
     """The net, and the bounds of every control."""
     from ... import __version__
 
-    return {
-        "version": __version__,
-        "net": subject.about(),
-        "shared": shared(),
-        "shadow": {"most_smooth": MOST_SMOOTH, "most_refine": MOST_REFINE},
-        "bench": {"laws": laws(subject), "most_side": MOST_SIDE, "most_offset": MOST_OFFSET},
-        "birthday": {"most_support": MOST_SUPPORT, "at_once": AT_ONCE},
-        "ladder": {
-            "summaries": KINDS,
-            "most_leaves": MOST_LEAVES,
-            "most_regions": MOST_REGIONS,
-            "most_steps": MOST_STEPS,
-        },
-    }
+    found: dict[str, Any] = {"version": __version__, "net": subject.about()}
+    for tab in TABS:
+        found |= tab.about(subject)
+    return found
 
 
-ROUTES: Mapping[str, Answer] = {
-    "about": about_answer,
-    "shadow": shadow_answer,
-    "predict": predict_answer,
-    "measure": measure_answer,
-    "audit": audit_answer,
-    "birthday": birthday_answer,
-    "preset": preset_answer,
-    "ladder": ladder_answer,
+ROUTES: Mapping[str, Answer] = {"about": about_answer} | {
+    name: answer for tab in TABS for name, answer in tab.answers.items()
 }
 SMALL = 2**22  # weights: below, a second thread costs a slider more than it gives
 

@@ -22,8 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import SHUT_RDWR, socket
 from typing import Any
 
-from ..._core.errors import BadInput, ObverseError
-from ..._core.files import parse_json
+from ..._core import BadInput, ObverseError, parse_json
 from .address import HOST, Address, Kept, handover, new_token, remember, remembered
 from .assets import render
 from .routes import ROUTES, Desk

@@ -11,12 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from ...data import Dataset
-from ...present.fields import Fields
-from ...present.pictures import picture
+from ...present import Fields, picture
 from ...shadow import Shadow
-from ...weights._readers.module import Weight, weights_of
+from ...weights import Weight, weights_of
 
 CALIBRATION = 200  # training inputs, as `obverse shadow` takes
 GALLERY = 40  # test inputs to pick from

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from ...shadow._recovery import relative_error
+from ...shadow import relative_error
 from .._claim import Claim, grid, measurement
 from .._hidden import draw_hidden
 from .._registry import register

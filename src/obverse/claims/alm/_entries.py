@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 import torch
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .._stream import Draw, normal, share
 
 SHARE = 0.1  # of the entries that are not zero, under the sparse law

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import torch
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .._claim import measurement
 from .._hidden import draw_hidden
 from .._stack import Stack, check_stack, search_offsets, worst_entry

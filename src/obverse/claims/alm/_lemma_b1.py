@@ -8,7 +8,7 @@ from math import log
 import numpy as np
 import torch
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .._claim import Claim, grid, measurement
 from .._registry import register
 from .._rules import Equal, MeanBelow

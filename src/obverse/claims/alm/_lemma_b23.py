@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .._claim import Claim, grid, measurement
 from .._rates import Along, Exponent, NotGrowing
 from .._registry import register

@@ -11,7 +11,7 @@ from math import inf, log1p, sqrt
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .._claim import Claim, grid, measurement
 from .._conditions import check_keep, check_layer
 from .._hidden import draw_hidden

@@ -7,7 +7,7 @@ from math import exp, log1p, sqrt
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .._claim import Claim, measurement
 from .._conditions import check_layer
 from .._layer import fresh_weights

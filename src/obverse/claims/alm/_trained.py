@@ -11,11 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from ...data import load
 from ...training import ClassifierTask, Settings, fit_classifier
-from ...weights._controls import root_mean_square, shuffled
-from ...weights._reversibility import best_multiple
+from ...weights import best_multiple, root_mean_square, shuffled
 from .._claim import Claim, grid, measurement
 from .._conditions import check_layer
 from .._hidden import draw_hidden

@@ -13,7 +13,7 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from ...shadow._recovery import recovery_error
+from ...shadow import recovery_error
 from .._claim import Claim, grid, measurement
 from .._conditions import check_layer
 from .._hidden import draw_hidden

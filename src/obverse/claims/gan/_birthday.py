@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from ...diversity._bounds import forward_bound, forward_bound_printed
+from ...diversity import forward_bound, forward_bound_printed
 from .._claim import Claim, measurement
 from .._registry import register
 from .._rules import Equal, HoldsIn, MeanBelow

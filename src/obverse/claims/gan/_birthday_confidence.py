@@ -11,8 +11,8 @@ from math import exp, log
 import torch
 from torch import Tensor
 
-from ..._core.statistics import lower_limit
-from ...diversity._bounds import effective_support_bound, support_at_least
+from ..._core import lower_limit
+from ...diversity import effective_support_bound, support_at_least
 from .._claim import Claim, grid, measurement
 from .._registry import register
 from .._rules import Equal, HoldsIn, MeanBelow

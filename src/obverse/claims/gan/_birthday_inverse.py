@@ -11,7 +11,7 @@ from math import exp, expm1, log
 
 import torch
 
-from ...diversity._bounds import effective_support_bound, popular_estimate, printed_bound
+from ...diversity import effective_support_bound, popular_estimate, printed_bound
 from .._claim import Claim, measurement
 from .._registry import register
 from .._rules import Equal, MeanBelow

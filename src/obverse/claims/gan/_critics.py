@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 
 SAMPLES_A_PERIOD = 8  # of a wave of the largest frequency
 HELD_ENTRIES = 2**21  # of a block of waves × points

@@ -13,7 +13,7 @@ from math import log, pi, sqrt
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .._claim import Claim, grid, measurement
 from .._rates import Along, Exponent, NotGrowing
 from .._registry import register

@@ -12,7 +12,7 @@ from math import ceil, exp, lgamma, log, log1p, sqrt
 
 import torch
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .._claim import Claim, grid, measurement
 from .._rates import Along, Exponent, NotGrowing
 from .._registry import register

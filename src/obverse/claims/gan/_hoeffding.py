@@ -7,7 +7,7 @@ from math import exp
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .._claim import Claim, grid, measurement
 from .._registry import register
 from .._rules import MeanBelow

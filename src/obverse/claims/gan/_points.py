@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .._claim import grid
 from ..results import Setting
 

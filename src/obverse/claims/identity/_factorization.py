@@ -11,8 +11,8 @@ from sys import float_info
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput, ObverseError
-from ...identity._factorize import factorize, gamma, product
+from ..._core import BadInput, ObverseError
+from ...identity import factorize, gamma, product
 from .._claim import Claim, grid, measurement
 from .._rates import Along, Exponent, NotGrowing
 from .._registry import register

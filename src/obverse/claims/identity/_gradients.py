@@ -10,8 +10,8 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
-from ...identity._landscape import gradient
+from ..._core import BadInput
+from ...identity import gradient
 from .._claim import Claim, grid, measurement
 from .._registry import register
 from .._rules import Equal

@@ -11,9 +11,8 @@ from math import cos, inf, log, log1p, pi, sin, sqrt
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
-from ...identity._descent import critical_point, descend
-from ...identity._landscape import gradient, project, risk, spectral_norms
+from ..._core import BadInput
+from ...identity import critical_point, descend, gradient, project, risk, spectral_norms
 from .._claim import Claim, grid, measurement
 from .._registry import register
 from .._rules import Equal, HoldsIn

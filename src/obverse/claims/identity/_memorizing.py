@@ -10,9 +10,8 @@ from math import ceil, log, sqrt
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
-from ...identity._construct import random_projection
-from ...identity._memorize import memorize
+from ..._core import BadInput
+from ...identity import memorize, random_projection
 from .._claim import Claim, grid, measurement
 from .._rates import Along, NotGrowing
 from .._registry import register

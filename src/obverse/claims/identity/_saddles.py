@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
-from ...identity._landscape import gradient, hessian
+from ..._core import BadInput
+from ...identity import gradient, hessian
 from .._claim import Claim, grid, measurement
 from .._registry import register
 from .._rules import Equal

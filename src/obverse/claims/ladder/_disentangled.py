@@ -8,14 +8,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
-from ...ladder._batchnorm import normalize
-from ...ladder._disentangle import (
+from ..._core import BadInput
+from ...ladder import (
     activation_gap,
     activation_of,
     gradient_of,
     kron,
     nearest_gradient,
+    normalize,
     off_block,
     product_conditional,
 )

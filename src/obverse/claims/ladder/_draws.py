@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from ..results import Setting
 
 PAPER = "A theoretical framework for deep locally connected ReLU network, submission of 2019"

@@ -11,15 +11,23 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
-from ...ladder._compare import Comparison, compare, compare_pass
-from ...ladder._conditional import Conditional
-from ...ladder._gaps import focus_gap, gap
-from ...ladder._passes import Pass, propagate
-from ...ladder._reformulation import reformulate
-from ...ladder._student import Student
-from ...ladder._summaries import random_table, renumber
-from ...ladder._teacher import Teacher, enumerate_teacher
+from ..._core import BadInput
+from ...ladder import (
+    Comparison,
+    Conditional,
+    Pass,
+    Student,
+    Teacher,
+    compare,
+    compare_pass,
+    enumerate_teacher,
+    focus_gap,
+    gap,
+    propagate,
+    random_table,
+    reformulate,
+    renumber,
+)
 from .._claim import Claim, grid, measurement
 from .._rates import Along, Exponent
 from .._registry import register

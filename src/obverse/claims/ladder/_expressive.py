@@ -12,8 +12,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
-from ...ladder._structure import and_weights, is_all_vert, separating_weights, vertices
+from ..._core import BadInput
+from ...ladder import and_weights, is_all_vert, separating_weights, vertices
 from .._claim import Claim, grid, measurement
 from .._registry import register
 from .._rules import Equal, MeanBelow

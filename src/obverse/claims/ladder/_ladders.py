@@ -7,13 +7,23 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
-from ...ladder._model import EventModel
-from ...ladder._passes import Pass, propagate
-from ...ladder._regions import RegionGraph, grid, tree, windows
-from ...ladder._student import Step, Student, random_student
-from ...ladder._summaries import random_table, renumber
-from ...ladder._teacher import Teacher, enumerate_teacher
+from ..._core import BadInput
+from ...ladder import (
+    EventModel,
+    Pass,
+    RegionGraph,
+    Step,
+    Student,
+    Teacher,
+    enumerate_teacher,
+    grid,
+    propagate,
+    random_student,
+    random_table,
+    renumber,
+    tree,
+    windows,
+)
 from ..results import Setting
 from ._draws import chances, check_choice, check_counts, normal
 

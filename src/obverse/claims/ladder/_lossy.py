@@ -12,15 +12,23 @@ from math import comb, erf, sqrt
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
-from ...ladder._compare import Sides, compare
-from ...ladder._gaps import broadness_gap
-from ...ladder._passes import Pass, propagate
-from ...ladder._reformulation import reformulate
-from ...ladder._regions import tree, windows
-from ...ladder._student import Student, random_student
-from ...ladder._summaries import random_table
-from ...ladder._teacher import Teacher, enumerate_teacher, sample_teacher
+from ..._core import BadInput
+from ...ladder import (
+    Pass,
+    Sides,
+    Student,
+    Teacher,
+    broadness_gap,
+    compare,
+    enumerate_teacher,
+    propagate,
+    random_student,
+    random_table,
+    reformulate,
+    sample_teacher,
+    tree,
+    windows,
+)
 from .._claim import Claim, grid, measurement
 from .._rates import Along, Exponent
 from .._registry import register

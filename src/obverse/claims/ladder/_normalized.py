@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
-from ...ladder._batchnorm import normalize, project
+from ..._core import BadInput
+from ...ladder import normalize, project
 from .._claim import Claim, grid, measurement
 from .._rates import Along, Exponent
 from .._registry import register

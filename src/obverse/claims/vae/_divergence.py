@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, distributions
 
-from ..._core.errors import BadInput
-from ...generative._vae import kl_to_standard, kl_to_standard_full
+from ..._core import BadInput
+from ...generative import kl_to_standard, kl_to_standard_full
 from .._claim import Claim, grid, measurement
 from .._registry import register
 from .._rules import Equal, MeanBelow

@@ -12,9 +12,8 @@ from math import log, pi
 import torch
 from torch import Tensor, distributions
 
-from ..._core.errors import BadInput
-from ...generative._likelihood import log_likelihood
-from ...generative._vae import kl_to_standard_full
+from ..._core import BadInput
+from ...generative import kl_to_standard_full, log_likelihood
 from .._claim import Claim, grid, measurement
 from .._rates import Along, Exponent
 from .._registry import register

@@ -12,7 +12,7 @@ from math import exp, lgamma, sqrt
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .._claim import Claim, grid, measurement
 from .._registry import register
 from .._rules import Equal, MeanBelow

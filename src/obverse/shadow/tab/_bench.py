@@ -16,8 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...app._explorer.subject import Subject
-from ...present.fields import Fields
+from ...present import Fields, Subject, Tab
 from .. import best_threshold, recovery_error, theory_scale
 
 MOST_SIDE = 2000
@@ -179,7 +178,7 @@ def _entries(subject: Subject, law: str) -> Callable[[tuple[int, int], torch.Gen
 @lru_cache(maxsize=8)
 def _own_entries(subject: Subject, name: str) -> Tensor:
     """Entries of a layer, of mean square 1; of a large one a million of them, evenly chosen."""
-    found = subject.weight(name).load().float().flatten()
+    found: Tensor = subject.weight(name).load().float().flatten()
     found = found[:: max(1, len(found) // 2**20)]
     return found / found.square().mean().sqrt().clamp(min=1e-30)
 
@@ -210,3 +209,13 @@ def simulate(
         h, response = made[key]
         errors.append(((response - point.threshold).relu() - h).double().square().sum(1).mean())
     return torch.stack(errors)
+
+
+TAB = Tab(
+    "bench.js",
+    "shadow/tab/bench.js",
+    {"predict": predict_answer, "measure": measure_answer},
+    lambda subject: {
+        "bench": {"laws": laws(subject), "most_side": MOST_SIDE, "most_offset": MOST_OFFSET},
+    },
+)

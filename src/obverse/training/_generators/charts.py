@@ -16,16 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput, ObverseError
-from ..._core.files import explained
-from ..._core.text import plain
-from ...data import Dataset, load
-from ...data._folder import GREY, picture_header, picture_pixels
-from ...generative._mixture import Mixture
-from ...generative._vae import VAE
-from ...present.palette import marker
-from ...present.png import Pixels, data_uri, save_png
-from ...present.svg import INK, drawing, sentinel
+from ..._core import BadInput, ObverseError, explained, plain
+from ...data import GREY, Dataset, load, picture_header, picture_pixels
+from ...generative import VAE, Mixture
+from ...present import INK, Pixels, data_uri, drawing, marker, save_png, sentinel
 from .._rundir import GeneratorRecord
 from .fit import Model, generator_task, load_generator
 

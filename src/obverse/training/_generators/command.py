@@ -13,15 +13,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ... import training
-from ..._core.errors import BadInput
-from ..._core.files import TEMPORARY, explained, quoted, replace_atomically
-from ...present import complete, options
-from ...present.options import CACHE, DATA, ROOT, SEED, Flags, Json, Report, Seed, check_seed, with_settings
-from ...present.output import print_json, tell, tell_quick
-from ...present.progress import layer_progress
-from ...present.usage import Command, Commands
-from ..command.quick import EPOCHS, POINTS, fewer_points
-from ..command.train import both, new_place, use_threads
+from ..._core import TEMPORARY, BadInput, explained, quoted, replace_atomically
+from ...present import (
+    CACHE,
+    DATA,
+    ROOT,
+    SEED,
+    Command,
+    Commands,
+    Json,
+    Report,
+    Seed,
+    check_seed,
+    complete,
+    layer_progress,
+    options,
+    print_json,
+    tell,
+    tell_quick,
+)
+from ..command._flags import Flags, with_settings
+from ..command._quick import EPOCHS, POINTS, fewer_points
+from ..command._train import both, new_place, use_threads
 from .settings import HIDDEN, LATENT, RATE, GeneratorSettings
 
 if TYPE_CHECKING:
@@ -128,9 +141,9 @@ def train(
         tell_quick(f"{settings.epochs} epochs on {len(task.train_x):,} points", as_json)
     _say(path, settings, records[-1], as_json)
     if report:
-        from ...present import build
+        from .page import RESULT
 
-        tell(f"page: {build(path)}", as_json)
+        tell(f"page: {RESULT.write(path)}", as_json)
 
 
 def _say(
@@ -210,7 +223,7 @@ def sample(
     """
     import torch
 
-    from ...data._dataset import check_room
+    from ...data import check_room
     from .charts import check_pictures
     from .fit import load_generator
 

@@ -12,14 +12,19 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..._core.errors import BadInput
-from ..._core.files import quoted
-from ..._core.random import EVALUATION, INITIAL, STEPS, derive_generator
-from ..._core.tensors import check_tensors, load_weights, parse_tensors
+from ..._core import (
+    EVALUATION,
+    INITIAL,
+    STEPS,
+    BadInput,
+    check_tensors,
+    derive_generator,
+    load_weights,
+    parse_tensors,
+    quoted,
+)
 from ...data import Dataset, load
-from ...generative._mixture import Mixture
-from ...generative._vae import VAE
-from ...generative._wgan import WGAN
+from ...generative import VAE, WGAN, Mixture
 from .._batches import Batches, fingerprint, refuse_other_data
 from .._classify import split
 from .._fit import fit

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..._core.text import pairs, plain
+from ..._core import pairs, plain
 from ...data import Dataset
-from ...present import palette
-from ...present.template import environment
-from .._rundir import GeneratorRecord
+from ...present import ResultType, environment, palette, registry
+from .._rundir import FORMAT, GeneratorRecord, holds_generator, read_generator_run
 from . import words
 from .charts import Album, album, charts
 from .results import read_generator_results
-
-PAGE = "report.html"
 
 
 def generator_page(path: Path, data: Dataset | None = None) -> str:
@@ -59,3 +56,17 @@ def render_generator(run: GeneratorRecord, pictures: Album) -> str:
             version=__version__,
         )
     )
+
+
+RESULT = registry.register(
+    ResultType(
+        "config.json of a generator",
+        GeneratorRecord,
+        FORMAT,
+        read_generator_run,
+        generator_page,
+        html="report.html",
+        rank=0,
+        holds=holds_generator,
+    )
+)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .._rundir import GeneratorRecord, read_generator_run
 
 OF_VAE = ("test_elbo", "test_reconstruction", "test_kl")

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from ..._core.choices import Body, Decoder, Kind
-from ..._core.errors import BadInput
+from ..._core import BadInput, Body, Decoder, Kind
 from .._settings import FromMapping, check
 
 # Where a good choice depends on the model. The VAE: the usual 784-400-20. The games: seeds of 16 numbers gave

@@ -6,7 +6,7 @@ from math import log
 from pathlib import PurePath
 from typing import Any
 
-from ..._core.text import FIXED, listed, plain, seconds, spell
+from ..._core import FIXED, listed, plain, seconds, spell
 from ...data import NAMES
 from .._rundir import GeneratorRecord
 from .settings import GeneratorSettings, foreign

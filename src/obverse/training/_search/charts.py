@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 
-from ..._core.text import percent
-from ...present.axis import Axis, axis_for
-from ...present.chart import coordinate
+from ..._core import percent
+from ...present import Axis, axis_for, coordinate
 from .results import SearchResult, Trial
 from .words import value
 

@@ -12,16 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from ... import training
-from ..._core.errors import BadInput, require
-from ..._core.files import quoted
-from ..._core.text import FIXED
-from ...present import options
-from ...present.options import Json, Report, with_settings
-from ...present.output import tell, tell_quick
-from ...present.table import Column, open_console, print_grid, say
+from ..._core import FIXED, BadInput, quoted, require
+from ...present import Column, Json, Report, open_console, options, print_grid, say, tell, tell_quick
 from .._settings import Settings
-from ..command.quick import EPOCHS, POINTS, fewer_points
-from ..command.train import new_place
+from ..command._flags import with_settings
+from ..command._quick import EPOCHS, POINTS, fewer_points
+from ..command._train import new_place
 from .results import SearchResult
 from .words import HEADINGS, ordered, outlook, row, value, verdict
 from .worker import Event
@@ -116,7 +112,7 @@ def search(
 
     refuse_several("obverse search")
     require("optuna", "search")
-    from ..._core.records import record_text
+    from ..._core import record_text
     from .results import FORMAT
     from .search import read_plan
 
@@ -154,9 +150,9 @@ def search(
         print_search(result)
     tell(f"search: {path}", as_json)
     if report:
-        from ...present import build
+        from .page import RESULT
 
-        tell(f"page: {build(path)}", as_json)
+        tell(f"page: {RESULT.write(path)}", as_json)
 
 
 def _run(

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..._core.text import pairs, plain
-from ...present import palette
-from ...present.template import environment
+from ..._core import pairs, plain
+from ...present import ResultType, environment, palette, registry
 from .charts import STEPS, curves, history, landscape
-from .results import SearchResult, read_result
+from .plan import NAME as PLAN
+from .results import FORMAT, NAME, SearchResult, read_result
 from .words import HEADINGS, ordered, outlook, row, verdict
 
-PAGE = "search.html"
 MOST_ROWS = 1000
 
 
@@ -65,3 +64,17 @@ def _settings(result: SearchResult) -> dict[str, object]:
         "pruner": result.pruner,
         **result.settings,
     }
+
+
+RESULT = registry.register(
+    ResultType(
+        NAME,
+        SearchResult,
+        FORMAT,
+        read_result,
+        search_page,
+        html="search.html",
+        rank=1,
+        holds=lambda path: (path / PLAN).is_file(),
+    )
+)

@@ -19,9 +19,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from ..._core.errors import BadInput
-from ..._core.files import read_json, write_json
-from ..._core.random import derive_generator, derive_seed
+from ..._core import BadInput, derive_generator, derive_seed, read_json, write_json
 from ...data import NAMES, Dataset, load
 from .._batches import fingerprint
 from .._classify import ClassifierTask

@@ -9,8 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from ..._core.files import write_text
-from ..._core.records import Record, read_record, record_text
+from ..._core import Record, read_record, record_text, write_text
 from .plan import Pruner, Sampler
 
 FORMAT = 1

@@ -17,9 +17,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from ..._core.errors import BadInput, ObverseError
-from ..._core.files import explained, quoted
-from ..._core.interrupts import Interrupted, terminable
+from ..._core import BadInput, Interrupted, ObverseError, explained, quoted, terminable
 from .._classify import ClassifierTask, fit_classifier
 from .._fit import Diverged
 from .._rundir import read_run, ready_run

@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ..._core.errors import BadInput, ObverseError, require
-from ..._core.files import explained, quoted
+from ..._core import BadInput, ObverseError, explained, quoted, require
 from .plan import SearchPlan, cell, in_space, sampling_seed
 from .results import State, Trial
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._core.text import FIXED, listed, percent, seconds, short
+from ..._core import FIXED, listed, percent, seconds, short
 from .results import SearchResult, Trial, at_edge, rivals, standard_error
 
 HEADINGS = ("trial", "rate", "weight", "held-out error, %", "state", "epochs", "seconds")

@@ -17,8 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..._core.errors import BadInput, ObverseError
-from ..._core.interrupts import Interrupted, stop_signals
+from ..._core import BadInput, Interrupted, ObverseError, stop_signals
 from ...data import Dataset
 from .._classify import ClassifierTask, fit_classifier
 from .._fit import Diverged
@@ -142,7 +141,7 @@ def save(study: Study, retrained: Retrained | None = None) -> SearchResult:
 
 def known(study: Study, retrained: Retrained | None = None) -> SearchResult:
     """What the study says of all trials."""
-    from ..._core.records import versions
+    from ..._core import versions
 
     plan = study.plan
     unseen = ("data", "data_root", "rate", "weight", "validation", *foreign(plan.base))

@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..._core.statistics import mean_and_se
-from ...present.palette import marker
-from ...present.svg import INK, PAGE, drawing, sentinel
+from ..._core import mean_and_se
+from ...present import INK, PAGE, drawing, marker, sentinel
 from .. import RunRecord
 from .._shown import Results
 

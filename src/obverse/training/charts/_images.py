@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
-from ..._core.files import explained, replace_atomically
+from ..._core import BadInput, explained, replace_atomically
 from ...data import Dataset, load
-from ...present.png import SCALING, Pixels, displayed
+from ...present import SCALING, Pixels, displayed
 from ...shadow import Shadow
 from .. import ClassifierTask, RunRecord, Settings, load_trained, read_comparison, read_run
 

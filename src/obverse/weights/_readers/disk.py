@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .stored import printable
 
 

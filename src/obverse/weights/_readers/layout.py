@@ -20,7 +20,7 @@ from operator import itemgetter
 
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .state_dict import joined
 from .stored import Part, Stored, Weight, printable, weight
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from torch.nn.utils import parametrize
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .layout import Layer, weights_in
 from .state_dict import find_tensors
 from .stored import Stored, Weight

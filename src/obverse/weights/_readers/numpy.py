@@ -13,8 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
-from ..._core.npy import Header, read_header, read_member, read_member_header
+from ..._core import BadInput, Header, read_header, read_member, read_member_header
 from .stored import Stored, printable
 
 _DO = "write it with numpy.savez(path, **arrays)"

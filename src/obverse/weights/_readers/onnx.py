@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput, require
+from ..._core import BadInput, require
 from .disk import inside, read_span
 from .layout import Layer, weights_in
 from .stored import FLOATING, Stored, Weight, printable

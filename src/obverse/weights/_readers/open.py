@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .layout import weights_in
 from .numpy import open_npy, open_npz
 from .onnx import open_onnx

@@ -11,8 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..._core.errors import BadInput
-from ..._core.files import parse_json, read_json
+from ..._core import BadInput, parse_json, read_json
 from .disk import inside
 from .stored import Stored, printable
 

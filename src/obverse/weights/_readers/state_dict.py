@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .stored import Stored, printable
 
 _USUAL = ("state_dict", "model_state_dict", "model")

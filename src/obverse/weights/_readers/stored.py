@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 
 # What can be judged as it stands. Integers need a scale that is stored elsewhere, and packed 4- and 6-bit
 # floats are no numbers to torch.

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, cast
 
 from torch import Tensor
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .disk import read_span
 from .state_dict import find_tensors
 from .stored import Stored, printable

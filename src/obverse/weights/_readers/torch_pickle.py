@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import torch
 
-from ..._core.errors import BadInput
+from ..._core import BadInput
 from .stored import printable
 
 DO = "save only the tensors: torch.save(net.state_dict(), path), or better as .safetensors"

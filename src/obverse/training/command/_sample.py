@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...present import options
-from ...present.options import Json, RunArgument, Seed
-from ...present.output import print_json
+from ...present import Json, RunArgument, Seed, options, print_json
 
 
 def sample(
@@ -25,7 +23,7 @@ def sample(
 
     Example: obverse sample runs/first --per-class 4
     """
-    from ...present import shadow_grid
+    from ..charts._images import shadow_grid
 
     path = shadow_grid(run, out or run / "images" / "shadows.png", per_class=per_class, seed=seed)
     if as_json:

@@ -9,17 +9,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ... import training
-from ..._core.errors import BadInput
-from ..._core.files import quoted
-from ...present import complete, options
-from ...present.options import GivenSeed, Json, Report, check_seed, numbers, with_settings
-from ...present.output import print_json, tell, tell_quick
-from ...present.progress import layer_progress, training_progress
-from ...present.table import NONE, Column, open_console, print_grid
+from ..._core import BadInput, quoted
+from ...present import (
+    NONE,
+    Column,
+    GivenSeed,
+    Json,
+    Report,
+    check_seed,
+    complete,
+    layer_progress,
+    numbers,
+    open_console,
+    options,
+    print_grid,
+    print_json,
+    tell,
+    tell_quick,
+    training_progress,
+)
 from .._settings import Settings
 from .._variants import DEFAULT, FIGURES, PLAIN, VARIANTS, VARIED
-from .quick import EPOCHS, POINTS, fewer_points
-from .train import new_place
+from ._flags import with_settings
+from ._quick import EPOCHS, POINTS, fewer_points
+from ._train import new_place
 
 if TYPE_CHECKING:
     from .. import Comparison, Plan
@@ -100,9 +113,9 @@ def compare(
         print_table(table)
     tell(f"runs: {path}", as_json)
     if report:
-        from ...present import build
+        from ..page import RESULT
 
-        tell(f"page: {build(path)}", as_json)
+        tell(f"page: {RESULT.write(path)}", as_json)
 
 
 def _plan(

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ... import training
-from ..._core.errors import BadInput, ObverseError, require
-from ..._core.files import explained, quoted
-from ...present import options
-from ...present.options import Json, Report, with_settings
-from ...present.output import print_json, tell, tell_quick
-from ...present.progress import training_progress
+from ..._core import BadInput, ObverseError, explained, quoted, require
+from ...present import Json, Report, options, print_json, tell, tell_quick, training_progress
 from .._settings import Settings
-from .quick import EPOCHS, POINTS, fewer_points
+from ._flags import with_settings
+from ._quick import EPOCHS, POINTS, fewer_points
 
 if TYPE_CHECKING:
     from .. import ClassifierTask
@@ -91,9 +88,9 @@ def train(
             as_json,
         )
     if report:
-        from ...present import build
+        from ..page import RESULT
 
-        tell(f"page: {build(path)}", as_json)
+        tell(f"page: {RESULT.write(path)}", as_json)
 
 
 def _say(

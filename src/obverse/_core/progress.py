@@ -1,0 +1,24 @@
+"""How far long work is: the computation counts, whoever presents shows it. Without a presenter, silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+Advance = Callable[[int], None]  # so many more bytes
+ShowDownload = Callable[[str, int, int | None], AbstractContextManager[Advance]]
+_SHOWN: list[ShowDownload] = []
+
+
+def show_downloads(show: ShowDownload) -> None:
+    """For `present`: how a download's name, first byte and size are shown."""
+    _SHOWN[:] = [show]
+
+
+@contextmanager
+def download_progress(name: str, start: int, total: int | None) -> Iterator[Advance]:
+    if not _SHOWN:
+        yield lambda count: None
+        return
+    with _SHOWN[0](name, start, total) as advance:
+        yield advance
