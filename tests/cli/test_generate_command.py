@@ -11,10 +11,10 @@ import torch
 from PIL import Image
 
 from obverse import BadInput
-from obverse.training._generators.command import FLAGS, describe
 from obverse.training._generators.fit import load_generator
 from obverse.training._generators.settings import GeneratorSettings
 from obverse.training._rundir import read_generator_run
+from obverse.training.command._generate import FLAGS, describe
 from training.generator_helpers import ALL_CHANGED, tiny_pixels
 from training.helpers import files_below, flags, metrics_without_seconds, tensor_bytes
 

@@ -112,14 +112,14 @@ def results() -> Iterator[tuple[str, str]]:
     from sample_surveys import sample_survey, surveyed
     from sample_sweeps import sample_sweep
 
+    from obverse.app import write_report as build
     from obverse.claims.command import print_sweep
     from obverse.diversity.charts import write_pictures
     from obverse.diversity.command import print_diversity
     from obverse.identity.command import print_recall
     from obverse.ladder.command import print_ladder
-    from obverse.present import build
     from obverse.shadow.command import print_survey
-    from obverse.training._search.command import print_search
+    from obverse.training.command._search import print_search
     from obverse.weights._against import compare_audits
     from obverse.weights.command import print_audit, print_comparison
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from obverse.present import build
+from obverse.app import write_report as build
 from obverse.training import ClassifierTask, Settings, compare, create_run, fit
 
 VARIANTS = ("backprop", "dropout", "shadow")

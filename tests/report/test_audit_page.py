@@ -31,7 +31,7 @@ from scipy.integrate import trapezoid
 
 from obverse._core.errors import BadInput
 from obverse._core.text import brief, number
-from obverse.present import build
+from obverse.app import write_report as build
 from obverse.present.chart import HEIGHT, WIDTH
 from obverse.weights import charts as small
 from obverse.weights._against import compare_audits

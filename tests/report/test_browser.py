@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from obverse.present import build
+from obverse.app import write_report as build
 
 SCREENSHOTS = Path(__file__).parents[2] / ".screenshots"
 DESK, PHONE = (1100, 800), (360, 740)

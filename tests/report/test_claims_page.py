@@ -31,6 +31,7 @@ from test_audit_page import Reader as AuditReader
 from obverse._core.errors import BadInput
 from obverse._core.records import record_text
 from obverse._core.text import short
+from obverse.app import write_report as build
 from obverse.claims._rates import Along, Exponent, NotGrowing
 from obverse.claims._rules import Equal
 from obverse.claims._series import MOST_CATEGORIES, MOST_SERIES, curves
@@ -38,7 +39,6 @@ from obverse.claims._store import FORMAT, NAME
 from obverse.claims.charts import HEIGHT, LABELS, NAMES, RIGHT, TOTAL, plot
 from obverse.claims.page import alike, duration, grouped, render_sweep, summary
 from obverse.claims.results import Outcome, Sweep
-from obverse.present import build
 from obverse.present.axis import Axis, axis_for, labels
 
 WIDTH = TOTAL - LABELS - RIGHT

@@ -21,9 +21,9 @@ from test_browser import (
     save_screenshot,
 )
 
+from obverse.app import write_report as build
 from obverse.diversity.charts import write_pictures
 from obverse.diversity.results import NAME, write_diversity
-from obverse.present import build
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from test_audit_page import Reader, words
 
 from obverse._core.errors import BadInput
 from obverse._core.text import FIXED
+from obverse.app import write_report as build
 from obverse.diversity._birthday import Birthday
 from obverse.diversity._measure import Pictures, assess
 from obverse.diversity._numbers import about, chance, down_to, times, up_to
@@ -46,7 +47,6 @@ from obverse.diversity.charts import (
 from obverse.diversity.charts import NAME as LIST
 from obverse.diversity.page import PAGE, diversity_page, fixed, render_diversity
 from obverse.diversity.results import NAME, Diversity, diversity_text, write_diversity
-from obverse.present import build
 from obverse.present.axis import Axis, axis_for
 
 KINDS = ("full", "few", "plain", "points")

@@ -29,9 +29,9 @@ from test_browser import (
 from test_page import Reader, text_of
 
 from obverse._core.errors import BadInput
+from obverse.app import write_report as build
 from obverse.data import load
 from obverse.generative._mixture import Mixture
-from obverse.present import build
 from obverse.training._generators.charts import album, check_pictures, levels, sheet, stage_epochs
 from obverse.training._generators.fit import load_generator
 from obverse.training._generators.results import read_generator_results

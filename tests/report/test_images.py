@@ -13,11 +13,10 @@ from PIL import Image
 
 from obverse._core.errors import BadInput
 from obverse.data import load
-from obverse.present import shadow_grid, shadow_pictures
 from obverse.present.png import displayed
 from obverse.shadow import Shadow
 from obverse.training import initial_net, load_trained, read_run
-from obverse.training.charts._images import triple_png
+from obverse.training.charts._images import shadow_grid, shadow_pictures, triple_png
 
 
 def test_triples_are_start_end_and_original(single: Path) -> None:

@@ -21,8 +21,8 @@ from test_browser import (
     save_screenshot,
 )
 
+from obverse.app import write_report as build
 from obverse.ladder.results import NAME, ladder_text
-from obverse.present import build
 
 # The smallest letters in a figure, in CSS pixels as they are shown.
 SMALLEST = """

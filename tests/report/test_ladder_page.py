@@ -15,6 +15,7 @@ from sample_ladders import hostile, sample_ladder
 from test_audit_page import HUGE, ROUNDING, TINY, Reader, extreme, words
 
 from obverse._core.errors import BadInput
+from obverse.app import write_report as build
 from obverse.ladder._words import (
     EDGE_HEADINGS,
     LEVEL_HEADINGS,
@@ -50,7 +51,6 @@ from obverse.ladder.charts import (
 )
 from obverse.ladder.page import note, render_ladder, table
 from obverse.ladder.results import MOST_MATRICES, NAME, Explained, Ladder, Matrix, ladder_text, read_ladder
-from obverse.present import build
 
 KINDS = ("exact", "lossy", "broad", "net")
 

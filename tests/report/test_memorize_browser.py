@@ -21,8 +21,8 @@ from test_browser import (
     save_screenshot,
 )
 
+from obverse.app import write_report as build
 from obverse.identity._recall import NAME, recall_text
-from obverse.present import build
 
 
 @pytest.fixture(scope="module")

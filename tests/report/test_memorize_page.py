@@ -14,6 +14,7 @@ from sample_memories import hostile, sample_memory
 from test_audit_page import HUGE, ROUNDING, TINY, Reader, extreme, words
 
 from obverse._core.errors import BadInput
+from obverse.app import write_report as build
 from obverse.identity._recall import NAME, Recall, read_recall, recall_text
 from obverse.identity._walk import Walk
 from obverse.identity._words import command, generalizes, outlook, rows, verdict
@@ -29,7 +30,6 @@ from obverse.identity.charts import (
     walk_panels,
 )
 from obverse.identity.page import render_recall
-from obverse.present import build
 
 
 @pytest.fixture(scope="module")

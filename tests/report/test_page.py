@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from obverse._core.errors import BadInput
-from obverse.present import build
+from obverse.app import write_report as build
 from obverse.present.palette import DARK, DARK_PAGE, LIGHT, LIGHT_PAGE, MARKERS
 from obverse.training import read_comparison, summarize
 from obverse.training._variants import VARIANTS

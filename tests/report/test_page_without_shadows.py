@@ -13,7 +13,7 @@ import pytest
 from test_page import Reader, text_of
 
 from obverse._core.errors import BadInput
-from obverse.present import build
+from obverse.app import write_report as build
 from obverse.present.palette import colour
 from obverse.training import Settings, compare, fit_classifier, read_run
 from obverse.training import _words as words

@@ -28,7 +28,7 @@ from test_browser import (
 
 from obverse._core.errors import BadInput
 from obverse._core.text import FIXED
-from obverse.present import build
+from obverse.app import write_report as build
 from obverse.training._search.charts import (
     CELL_HEIGHT,
     CELL_WIDTH,

@@ -23,7 +23,7 @@ from test_browser import (
     save_screenshot,
 )
 
-from obverse.present import build
+from obverse.app import write_report as build
 from obverse.shadow.charts import FOLDER, NAME
 from obverse.shadow.results import NAME as SURVEY
 from obverse.shadow.results import survey_text

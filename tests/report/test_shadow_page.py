@@ -19,7 +19,7 @@ from sample_surveys import ATTACK, CLASSES, hostile, layer, reading, sample_surv
 from test_audit_page import HUGE, TINY, Reader, words
 
 from obverse._core.errors import BadInput
-from obverse.present import build
+from obverse.app import write_report as build
 from obverse.present.png import displayed
 from obverse.shadow._words import RANDOM, SWITCHES, notices, summary
 from obverse.shadow.charts import (

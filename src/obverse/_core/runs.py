@@ -51,7 +51,7 @@ def lend_runs(access: RunAccess) -> None:
     _LENT[:] = [access]
 
 
-def runs() -> RunAccess:
+def run_access() -> RunAccess:
     """Whoever can open run directories."""
     if not _LENT:
         raise ObverseError("expected obverse.training to open a run directory; got: not imported; import it")

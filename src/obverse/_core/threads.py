@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-
 
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Torch and BLAS with one thread: how sums are split, and so their last bits, depends on the number."""
+    import torch
     from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()

@@ -28,7 +28,6 @@ from ..present import (
     tell,
     tell_quick,
 )
-from ._claim import Claim
 from .results import VERDICTS, Sweep, Verdict
 
 if TYPE_CHECKING:

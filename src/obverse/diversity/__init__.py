@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from .._core.lazily import lazily
 
 if TYPE_CHECKING:
-    from . import tab
     from ._birthday import Birthday, BirthdayTest, birthday_test
     from ._bounds import (
         effective_support_bound,
@@ -69,7 +68,6 @@ __all__ = [
     "regressed_direction",
     "strips",
     "support_at_least",
-    "tab",
     "train_encoder",
     "vendi",
 ]

@@ -23,9 +23,6 @@ from ..present import (
     tell,
     tell_quick,
 )
-from ._verdict import notices, outlook, verdict
-from ._words import rows, skipped
-from .results import Diversity
 
 if TYPE_CHECKING:
     import torch
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
     from ._interpolation import Decode
     from ._run import OnProgress
     from ._sources import Source
+    from .results import Diversity
 
 FEATURES = ("pixels", "encoder")
 FULL: dict[str, int] = {"batches": 50, "samples": 5000, "budget": 100_000, "paths": 512, "steps": 1500}
@@ -263,6 +261,9 @@ def _broken(subject: Subject) -> tuple[str, ...]:
 
 def print_diversity(found: Diversity) -> None:
     """The verdict, what belongs to it, all numbers, and what was not tested."""
+    from ._verdict import notices, outlook, verdict
+    from ._words import skipped
+
     console = open_console()
     say(console, verdict(found), "bold")
     for sentence in outlook(found):
@@ -276,6 +277,8 @@ def print_diversity(found: Diversity) -> None:
 
 
 def diversity_columns(found: Diversity) -> list[Column]:
+    from ._words import rows
+
     names, values, meanings = zip(*rows(found), strict=True)
     return [
         Column("", names, left=True, whole=True),
@@ -315,7 +318,7 @@ def open_subject(
     source: str, train: str | None = None, real: str | None = None, data_root: str | None = None
 ) -> Subject:
     """SOURCE as the command line names it, with --train and --real; `none` for neither."""
-    from .._core import runs
+    from .._core import run_access
     from ._sources import open_source
 
     path = Path(source).expanduser()
@@ -325,7 +328,7 @@ def open_subject(
         for split, text in asked.items()
         if text is not None and text != NOTHING
     }
-    if not runs().holds_generator(path):
+    if not run_access().holds_generator(path):
         if (path / "config.json").is_file():
             raise BadInput(
                 "a run of a generator, samples in a .npy or .npz file, or a folder of pictures",
@@ -335,7 +338,7 @@ def open_subject(
         whole = path.absolute()
         opened = open_source(path, name=whole.name if path.is_dir() else whole.stem)
         return Subject(opened, None, None, given.get("train"), given.get("test"), ())
-    run = runs().open_generator(path)
+    run = run_access().open_generator(path)
     own, missing = _own_data(run, data_root, [split for split, text in asked.items() if text is None])
     given = own | given
     opened = open_source(run.net.sample, name=path.absolute().name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,8 +22,9 @@ from ..present import (
     tell,
     tell_quick,
 )
-from ._recall import Recall
-from ._words import outlook, rows, verdict
+
+if TYPE_CHECKING:
+    from ._recall import Recall
 
 QUICK_POINTS = 200
 
@@ -131,6 +132,8 @@ def memorize(
 
 def print_recall(found: Recall) -> None:
     """That every point is labelled right, what that took, and what the net makes of other inputs."""
+    from ._words import outlook, verdict
+
     console = open_console()
     say(console, verdict(found), "bold")
     console.print()
@@ -139,6 +142,8 @@ def print_recall(found: Recall) -> None:
 
 
 def recall_columns(found: Recall) -> list[Column]:
+    from ._words import rows
+
     names, values, meanings = zip(*rows(found), strict=True)
     return [
         Column("", names, left=True, whole=True),

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from .._core.lazily import lazily
 
 if TYPE_CHECKING:
-    from . import tab
     from ._batchnorm import normalize, project
     from ._compare import Comparison, Sides, compare, compare_pass, standard_error
     from ._conditional import Conditional
@@ -70,7 +69,6 @@ __all__ = [
     "sample_teacher",
     "separating_weights",
     "standard_error",
-    "tab",
     "tree",
     "vertices",
     "windows",

@@ -24,7 +24,6 @@ from ..present import (
     tell_quick,
     training_progress,
 )
-from ._words import LEVEL_HEADINGS, level_rows, outlook, training, verdict
 from .results import Ladder
 
 if TYPE_CHECKING:
@@ -509,6 +508,8 @@ DROP = {
 
 def print_ladder(found: Ladder) -> None:
     """Whether events tell what inputs do, by level, and why."""
+    from ._words import outlook, training, verdict
+
     console = open_console()
     say(console, verdict(found), "bold")
     console.print()
@@ -519,6 +520,8 @@ def print_ladder(found: Ladder) -> None:
 
 
 def ladder_columns(found: Ladder) -> list[Column]:
+    from ._words import LEVEL_HEADINGS, level_rows
+
     brackets = {
         "focus": "by chance",
         "ΔW %": "events dealt at random",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import data as sets
-from .._core import BadInput, printable, runs
+from .._core import BadInput, printable, run_access
 from ..nets import load_weights_file, make_net, parse_arguments, told
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def open_net(
 
 def open_run_net(path: Path, data: str | None, data_root: str | None) -> tuple[str, nn.Module, Dataset]:
     """The trained net of a run, and its own data or other data of the same shape."""
-    run = runs().open_net(path)
+    run = run_access().open_net(path)
     root = data_root or run.data_root
     own = sets.load(run.data, root)
     net = run.trained(own)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from .._core.lazily import lazily
 
 if TYPE_CHECKING:
-    from . import tab
     from ._against import Comparison, compare_audits
     from ._audit import audit
     from ._controls import root_mean_square, shuffled
@@ -34,6 +33,5 @@ __all__ = [
     "open_weights",
     "root_mean_square",
     "shuffled",
-    "tab",
     "weights_of",
 ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .._core import FIXED, brief, number, p_value
-from .results import LayerAudit, Number
+from .results import LayerAudit, Number, Reversal
 
 
 def signed(value: float) -> str:
@@ -148,3 +148,16 @@ def _ratio(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Quan
         return {}
     words = "recovery error, layer ÷ shuffled (worst)"
     return {"ratio": Quantity(words, layer.ratio, thresholds.get("recovery_ratio"))}
+
+
+def interval(one: Reversal) -> str:
+    low, high = one.interval
+    return f"{number(low)}–{number(high)}"
+
+
+def counterpart(one: Reversal, others: Sequence[Reversal]) -> Reversal | None:
+    """The measurement of another net that compares with this one: same source, same sparsity if drawn."""
+    for two in others:
+        if one.source == two.source and (one.source == "data" or one.sparsity == two.sparsity):
+            return two
+    return None

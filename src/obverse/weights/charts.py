@@ -14,7 +14,7 @@ import numpy as np
 
 from ..present import HEIGHT, WIDTH, Array, across, coordinate, dots, line, path, steps, svg_frame, tick, up
 from ._law import density, edges
-from .page import counterpart
+from ._numbers import counterpart
 from .results import Correlations, Entries, Histogram, LayerAudit, Number, Offsets, Reversal
 
 ENTRIES = 6.0  # standard deviations to either side, as far as the histograms go

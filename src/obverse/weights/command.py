@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core import BadInput, NetRun, explained, runs, write_text
-from ..data import Dataset, load
+from .._core import BadInput, NetRun, explained, run_access, write_text
 from ..present import (
     NONE,
     Column,
@@ -32,8 +31,6 @@ from ..present import (
 )
 from ..shadow import OWN
 from ._against import CLEAR, Change, Comparison, LayerChange
-from ._audit import audit as measured
-from ._readers.open import open_weights
 from ._tables import rows
 from ._thresholds import BUDGET, KEEP, SAMPLES, Thresholds
 from .results import AGAINST, NAME, Audit, Verdict, read_audit
@@ -41,6 +38,7 @@ from .results import AGAINST, NAME, Audit, Verdict, read_audit
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from ..data import Dataset
     from ._readers.module import Weight
 
 FAILED = 3
@@ -410,6 +408,8 @@ class Subject:
 
 def open_subject(path: Path, data: str | None, data_root: str | None) -> Subject:
     """An audit, the net of a run with its data, or weights."""
+    from ._readers.open import open_weights
+
     if is_audit(path):
         return Subject(str(path), read_audit(path))
     if data is None:
@@ -436,18 +436,22 @@ def is_audit(path: Path) -> bool:
 
 def open_run(path: Path, data_root: str | None, flag: str = "--data") -> tuple[NetRun, Dataset]:
     """A run, and the data it was trained on: they say what shape its net has."""
+    from ..data import load
+
     if not (path / "config.json").is_file():
         raise BadInput(
             f"the directory of a run for {flag}: weights alone cannot be run",
             got=path,
             do="leave it out, or use Python: obverse.audit(net, data=x)",
         )
-    run = runs().open_net(path)
+    run = run_access().open_net(path)
     return run, load(run.data, data_root or run.data_root)
 
 
 def inputs(path: Path, run: NetRun, own: Dataset, name: str, data_root: str | None) -> Tensor:
     """The test set of the run, or of another data set of the same shape."""
+    from ..data import load
+
     if name in (OWN, own.name, run.data):
         return own.test_x
     other = load(name, data_root or run.data_root)
@@ -462,6 +466,8 @@ def inputs(path: Path, run: NetRun, own: Dataset, name: str, data_root: str | No
 
 def measure(subject: Subject, pattern: str | None, **options: Any) -> Audit:
     """The audit of the layers whose names match the pattern."""
+    from ._audit import audit as measured
+
     net = subject.net
     if isinstance(net, Audit):
         return matching(net, pattern)

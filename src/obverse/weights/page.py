@@ -16,7 +16,7 @@ from .._core import FIXED, brief, listed, number, p_value, pairs, plain, seconds
 from ..present import ResultType, environment, palette, registry, script
 from . import charts as small
 from ._against import Comparison, LayerChange, compare_audits
-from ._numbers import Line, line, quantities
+from ._numbers import Line, counterpart, interval, line, quantities
 from .charts import recovery_bars
 from .results import (
     AGAINST,
@@ -224,19 +224,6 @@ def _some(names: Sequence[str]) -> str:
 
 MOST_SPIKES = 12
 MOST_SPARSITIES = 8
-
-
-def interval(one: Reversal) -> str:
-    low, high = one.interval
-    return f"{number(low)}–{number(high)}"
-
-
-def counterpart(one: Reversal, others: Sequence[Reversal]) -> Reversal | None:
-    """The measurement of another net that compares with this one: same source, same sparsity if drawn."""
-    for two in others:
-        if one.source == two.source and (one.source == "data" or one.sparsity == two.sparsity):
-            return two
-    return None
 
 
 def spike_table(layer: LayerAudit) -> tuple[tuple[tuple[str, ...], ...], int]:

@@ -32,10 +32,10 @@ from ...present import (
     tell,
     tell_quick,
 )
-from ..command._flags import Flags, with_settings
-from ..command._quick import EPOCHS, POINTS, fewer_points
-from ..command._train import both, new_place, use_threads
-from .settings import HIDDEN, LATENT, RATE, GeneratorSettings
+from .._generators.settings import HIDDEN, LATENT, RATE, GeneratorSettings
+from ._flags import Flags, with_settings
+from ._quick import EPOCHS, POINTS, fewer_points
+from ._train import both, new_place, use_threads
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -101,8 +101,8 @@ def train(
     Example: obverse generate train --model wgan --data mnist --out runs/wgan
     """
     from .._distributed import refuse_several
-    from .charts import keep_stages
-    from .fit import fit_generator, generator_task
+    from .._generators.charts import keep_stages
+    from .._generators.fit import fit_generator, generator_task
 
     refuse_several("obverse generate train")
     if resume is None:
@@ -141,7 +141,7 @@ def train(
         tell_quick(f"{settings.epochs} epochs on {len(task.train_x):,} points", as_json)
     _say(path, settings, records[-1], as_json)
     if report:
-        from .page import RESULT
+        from .._generators.page import RESULT
 
         tell(f"page: {RESULT.write(path)}", as_json)
 
@@ -224,8 +224,8 @@ def sample(
     import torch
 
     from ...data import check_room
-    from .charts import check_pictures
-    from .fit import load_generator
+    from .._generators.charts import check_pictures
+    from .._generators.fit import load_generator
 
     if count < 1:
         raise BadInput("--count ≥ 1", got=count, do="ask for at least one sample")
@@ -283,7 +283,7 @@ def write_samples(samples: Tensor, place: Path) -> None:
     """By the name of the place; whole or not at all."""
     import numpy as np
 
-    from .charts import levels, sheet, write_png
+    from .._generators.charts import levels, sheet, write_png
 
     with explained(place):
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -15,16 +15,14 @@ from ... import training
 from ..._core import FIXED, BadInput, quoted, require
 from ...present import Column, Json, Report, open_console, options, print_grid, say, tell, tell_quick
 from .._settings import Settings
-from ..command._flags import with_settings
-from ..command._quick import EPOCHS, POINTS, fewer_points
-from ..command._train import new_place
-from .results import SearchResult
-from .words import HEADINGS, ordered, outlook, row, value, verdict
-from .worker import Event
+from ._flags import with_settings
+from ._quick import EPOCHS, POINTS, fewer_points
+from ._train import new_place
 
 if TYPE_CHECKING:
-    from .plan import Pruner, Sampler, SearchPlan
-    from .results import SearchResult
+    from .._search.plan import Pruner, Sampler, SearchPlan
+    from .._search.results import SearchResult
+    from .._search.worker import Event
 
 QUICK_RATES, QUICK_WEIGHTS = 2, 3  # every second of the paper's rates, every third of its weights
 
@@ -113,8 +111,8 @@ def search(
     refuse_several("obverse search")
     require("optuna", "search")
     from ..._core import record_text
-    from .results import FORMAT
-    from .search import read_plan
+    from .._search.results import FORMAT
+    from .._search.search import read_plan
 
     given = {
         "--rates": rates,
@@ -150,7 +148,7 @@ def search(
         print_search(result)
     tell(f"search: {path}", as_json)
     if report:
-        from .page import RESULT
+        from .._search.page import RESULT
 
         tell(f"page: {RESULT.write(path)}", as_json)
 
@@ -158,7 +156,7 @@ def search(
 def _run(
     plan: SearchPlan, path: Path, jobs: int, storage: str | None, retrain: bool, take_over: bool
 ) -> SearchResult:
-    from .search import search as run_search
+    from .._search.search import search as run_search
 
     waited = False
 
@@ -203,8 +201,8 @@ def _run(
 def _plan(
     values: dict[str, Any], given: dict[str, Any], jobs: int, storage: str | None, quick: bool
 ) -> SearchPlan:
-    from .plan import HELD_OUT, RATES, WEIGHTS
-    from .search import make_plan
+    from .._search.plan import HELD_OUT, RATES, WEIGHTS
+    from .._search.search import make_plan
 
     for name in ("rate", "weight"):
         if name in values:
@@ -249,6 +247,8 @@ DROP = {"seconds": 1, "epochs": 2}  # where there is no room
 
 def print_search(result: SearchResult) -> None:
     """Every trial, then the best and how far to trust it."""
+    from .._search.words import outlook, verdict
+
     console = open_console()
     if result.trials:
         print_grid(console, search_columns(result), "the best")
@@ -261,6 +261,8 @@ def print_search(result: SearchResult) -> None:
 
 
 def search_columns(result: SearchResult) -> list[Column]:
+    from .._search.words import HEADINGS, ordered, row
+
     trials = ordered(result)
     best = frozenset(at for at, trial in enumerate(trials) if trial is result.best)
     cells = zip(*map(row, trials), strict=True)
@@ -277,12 +279,11 @@ def search_columns(result: SearchResult) -> list[Column]:
     ]
 
 
-OnEvent = Callable[[int, Event], None]
-
-
 @contextmanager
-def search_progress(trials: int) -> Iterator[OnEvent | None]:
+def search_progress(trials: int) -> Iterator[Callable[[int, Event], None] | None]:
     """Yields what a search calls with a worker's number and what it does."""
+    from .._search.words import value
+
     console = Console(stderr=True)
     if not console.file.isatty():
         yield None
