@@ -30,7 +30,7 @@ from obverse._core.random import BATCHES, INITIAL, derive_generator, derive_seed
 from obverse.data import Dataset, load
 from obverse.nets import relu_mlp
 from obverse.weights import audit
-from obverse.weights._tables import rows
+from obverse.weights.results import rows
 
 FILE = RESULTS / "audit-trained-nets" / "nets.jsonl"
 WEIGHTS = RESULTS.parent.parent / "runs" / "audit-trained-nets"

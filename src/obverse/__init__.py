@@ -7,7 +7,7 @@ heavy packages is imported when it is first used.
 from typing import TYPE_CHECKING
 
 from ._core.errors import BadInput, MissingExtra, ObverseError
-from ._core.lazily import lazily
+from ._core.lazy import lazily
 
 if TYPE_CHECKING:
     from . import claims, data, diversity, generative, identity, ladder, nets, shadow, training, weights

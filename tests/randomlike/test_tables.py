@@ -13,7 +13,7 @@ import pytest
 
 from obverse import ObverseError
 from obverse._core.text import printable
-from obverse.weights._tables import COLUMNS, rows, to_csv, to_frame
+from obverse.weights.results import COLUMNS, rows, to_csv, to_frame
 from obverse.weights.results import Audit
 from randomlike.made_audits import made_audit, made_layer, made_reversal, unmeasured
 

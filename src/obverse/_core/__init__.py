@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .lazily import lazily
+from .lazy import lazily
 
 if TYPE_CHECKING:
     from . import text
@@ -125,6 +125,7 @@ __all__ = [
     "download_progress",
     "explained",
     "is_device_name",
+    "lazily",
     "lend_runs",
     "listed",
     "load_tensors",

@@ -6,7 +6,7 @@ of claims a paper.
 
 from typing import TYPE_CHECKING
 
-from .._core.lazily import lazily
+from .._core import lazily
 
 if TYPE_CHECKING:
     from ._claim import Claim, grid

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from .._core.lazily import lazily
+from .._core import lazily
 
 if TYPE_CHECKING:
-    from .._core.choices import NAMES
+    from .._core import NAMES
     from ._augment import pad_crop_flip
     from ._catalog import data_folder, load, present_sets
     from ._dataset import Dataset, check_room

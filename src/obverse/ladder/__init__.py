@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .._core.lazily import lazily
+from .._core import lazily
 
 if TYPE_CHECKING:
     from ._batchnorm import normalize, project

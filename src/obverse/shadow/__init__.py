@@ -7,7 +7,7 @@ the training loss and its controls.
 
 from typing import TYPE_CHECKING
 
-from .._core.lazily import lazily
+from .._core import lazily
 
 if TYPE_CHECKING:
     from ._adjust import match_norm, smooth

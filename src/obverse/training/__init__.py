@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from .._core.lazily import lazily
+from .._core import lazily
 
 if TYPE_CHECKING:
-    from .._core.interrupts import Interrupted
+    from .._core import Interrupted
     from ._classifier import ShadowClassifier
     from ._classify import ClassifierTask, fit_classifier, initial_net, load_trained
     from ._compare import Comparison, Plan, compare, read_comparison, read_plan, summarize

@@ -6,7 +6,7 @@ Marchenko–Pastur law, what correlates, how well the layer inverts its own shad
 
 from typing import TYPE_CHECKING
 
-from .._core.lazily import lazily
+from .._core import lazily
 
 if TYPE_CHECKING:
     from ._against import Comparison, compare_audits

@@ -31,7 +31,7 @@ from ..present import (
 )
 from ..shadow import OWN
 from ._against import CLEAR, Change, Comparison, LayerChange
-from ._tables import rows
+from .results import rows
 from ._thresholds import BUDGET, KEEP, SAMPLES, Thresholds
 from .results import AGAINST, NAME, Audit, Verdict, read_audit
 
@@ -193,7 +193,7 @@ def parse_thresholds(words: list[str]) -> Thresholds:
 
 def write_files(out: Path, found: Audit, other: Audit | None) -> Path:
     """audit.json, audit.csv, against.json for what it is compared with, and the page, which is returned."""
-    from ._tables import to_csv
+    from .results import to_csv
     from .page import RESULT
     from .results import NAME, write_audit
 
