@@ -13,8 +13,7 @@ import pytest
 
 from obverse import ObverseError
 from obverse._core.text import printable
-from obverse.weights.results import COLUMNS, rows, to_csv, to_frame
-from obverse.weights.results import Audit
+from obverse.weights.results import COLUMNS, Audit, rows, to_csv, to_frame
 from randomlike.made_audits import made_audit, made_layer, made_reversal, unmeasured
 
 AUDIT = made_audit(

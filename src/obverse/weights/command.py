@@ -31,9 +31,8 @@ from ..present import (
 )
 from ..shadow import OWN
 from ._against import CLEAR, Change, Comparison, LayerChange
-from .results import rows
 from ._thresholds import BUDGET, KEEP, SAMPLES, Thresholds
-from .results import AGAINST, NAME, Audit, Verdict, read_audit
+from .results import AGAINST, NAME, Audit, Verdict, read_audit, rows
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -193,9 +192,8 @@ def parse_thresholds(words: list[str]) -> Thresholds:
 
 def write_files(out: Path, found: Audit, other: Audit | None) -> Path:
     """audit.json, audit.csv, against.json for what it is compared with, and the page, which is returned."""
-    from .results import to_csv
     from .page import RESULT
-    from .results import NAME, write_audit
+    from .results import NAME, to_csv, write_audit
 
     write_audit(found, out / NAME)
     write_text(out / "audit.csv", to_csv(found))

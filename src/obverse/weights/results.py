@@ -5,18 +5,16 @@ Weights are shaped as PyTorch shapes them: a layer has `rows` outputs (the paper
 """
 
 from __future__ import annotations
+
 import csv
 import io
-from importlib import import_module
-from typing import Any
-from .._core import ObverseError, printable
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from .._core import Record, read_record, record_text, write_text
+from .._core import ObverseError, Record, printable, read_record, record_text, write_text
 
 Verdict = Literal["random-like", "random-like bulk with spikes", "not random-like", "not judged"]
 VERDICTS: tuple[Verdict, ...] = (
