@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 from hypothesis import settings
+
+from obverse.app._explorer import Subject
+from obverse.app.main import main
+from obverse.data import load
+from obverse.nets import relu_mlp
+from training.helpers import tiny_npz
 
 # The same examples at every run, and no time limit for one: CI machines are slow now and then.
 settings.register_profile("obverse", derandomize=True, deadline=None)
@@ -86,3 +94,49 @@ def browser(browser_paths: tuple[str, str], tmp_path_factory: pytest.TempPathFac
         yield driver
     finally:
         driver.quit()
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Obverse = Callable[..., Done]
+
+
+@pytest.fixture
+def obverse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Obverse:
+    """The command line in this process: exit code, stdout, stderr."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def call(*words: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["obverse", *map(str, words)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        return Done(code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tiny_npz(tmp_path / "tiny.npz")
+
+
+@pytest.fixture
+def small(data: Path, tmp_path: Path) -> list[str]:
+    """Flags of a training that takes a moment, into tmp_path/run."""
+    words = ["--data", str(data), "--hidden", "5,4", "--epochs", "2", "--batch", "20", "--no-report"]
+    return [*words, "--out", str(tmp_path / "run")]
+
+
+@pytest.fixture(scope="session")
+def subject() -> Subject:
+    """An untrained net on the embedded digits."""
+    data = load("digits")
+    torch.manual_seed(0)
+    return Subject.of("a net", relu_mlp(data.input_shape, hidden=(64, 48), classes=10), data)

@@ -13,6 +13,7 @@ from html import unescape
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -139,7 +140,8 @@ def test_links_lead_to_a_page_and_a_place_on_it(site: Path, pages: dict[Path, Li
 
 
 def packages() -> list[str]:
-    return ["obverse", *(f"obverse.{name}" for name in obverse._PACKAGES)]
+    rooms = [name for name in obverse.__all__ if isinstance(getattr(obverse, name), ModuleType)]
+    return ["obverse", *(f"obverse.{name}" for name in rooms)]
 
 
 @pytest.mark.parametrize("package", packages())

@@ -11,9 +11,9 @@ import dask
 import psutil
 import pytest
 from distributed import LocalCluster
-from sweeps import TINY, loaded, plain, wait_for
 
 import obverse.claims.alm._linear  # noqa: F401
+from claims.sweeps import TINY, loaded, plain, wait_for
 from obverse._core.errors import BadInput
 from obverse.claims import find, grid, run
 from obverse.claims._cluster import PATIENCE, ClusterLost

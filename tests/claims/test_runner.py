@@ -13,8 +13,8 @@ import numpy as np
 import psutil
 import pytest
 import torch
-from sweeps import TINY, loaded, plain, wait_for
 
+from claims.sweeps import TINY, loaded, plain, wait_for
 from obverse._core.errors import BadInput
 from obverse._core.interrupts import Interrupted
 from obverse.claims import Claim, Equal, MeanBelow, grid, run

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from sweeps import TINY, loaded, plain, wait_for
 
+from claims.sweeps import TINY, loaded, plain, wait_for
 from obverse._core.errors import BadInput
 from obverse._core.files import MAX_JSON, WriteFailed
 from obverse._core.interrupts import Interrupted

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from data.helpers import Site, _Server
 from obverse.data import _fetch as fetch
-
-from .helpers import Site, _Server
 
 
 @pytest.fixture

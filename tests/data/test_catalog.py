@@ -10,12 +10,11 @@ import pytest
 import torch
 from PIL import Image
 
+from data.helpers import IDX_NAMES, Site, cifar_bytes, idx_contents, tiny_cifar100, tiny_mnist
 from obverse._core.errors import BadInput
 from obverse.data import NAMES, load
 from obverse.data._catalog import data_folder
 from obverse.data._sources import KNOWN, Download, File, Known
-
-from .helpers import IDX_NAMES, Site, cifar_bytes, idx_contents, tiny_cifar100, tiny_mnist
 
 
 def test_digits_are_whole_and_always_split_alike() -> None:

@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data.helpers import cifar_bytes
 from obverse._core.errors import BadInput
 from obverse.data._cifar import read_cifar
-
-from .helpers import cifar_bytes
 
 
 def test_reads_cifar10_batches_in_turn(tmp_path: Path) -> None:

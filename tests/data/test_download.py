@@ -7,20 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from data.helpers import Site, good, held, ignore_range, other, status, truncated, without_length, wrong_range
 from obverse.data import _download as module
 from obverse.data._download import Trouble, WrongContent, download
-
-from .helpers import (
-    Site,
-    good,
-    held,
-    ignore_range,
-    other,
-    status,
-    truncated,
-    without_length,
-    wrong_range,
-)
 
 BODY = bytes(range(256)) * 20
 

@@ -12,11 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from obverse._core.errors import BadInput
-from obverse.data._fetch import ensure, locate
-from obverse.data._sources import File, Known
-
-from .helpers import (
+from data.helpers import (
     IDX_NAMES,
     Reply,
     Site,
@@ -31,6 +27,9 @@ from .helpers import (
     tiny_mnist,
     truncated,
 )
+from obverse._core.errors import BadInput
+from obverse.data._fetch import ensure, locate
+from obverse.data._sources import File, Known
 
 
 @pytest.fixture

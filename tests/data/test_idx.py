@@ -8,10 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from data.helpers import idx_bytes, peak_memory
 from obverse._core.errors import BadInput
 from obverse.data._idx import read_idx
-
-from .helpers import idx_bytes, peak_memory
 
 IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 

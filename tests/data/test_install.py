@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from data.helpers import md5, peak_memory, tar_bytes
 from obverse.data._download import WrongContent
 from obverse.data._install import install
 from obverse.data._sources import Download, File
-
-from .helpers import md5, peak_memory, tar_bytes
 
 CONTENT = b"the content of a file " * 50
 

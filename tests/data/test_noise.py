@@ -12,10 +12,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from data.helpers import peak_memory
 from obverse._core.errors import BadInput
 from obverse.data._noise import MAX_BYTES, _Array, _Type, flip_labels, read_labels
-
-from .helpers import peak_memory
 
 OFFICIAL = ("clean_label", "aggre_label", "worse_label", "random_label1", "random_label2", "random_label3")
 

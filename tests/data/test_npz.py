@@ -11,10 +11,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.helpers import peak_memory
 from obverse._core.errors import BadInput
 from obverse.data._npz import load_npz
-
-from .helpers import peak_memory
 
 
 def save(path: Path, **arrays: Any) -> Path:

@@ -12,7 +12,7 @@ from obverse._core.errors import BadInput
 from obverse.diversity._estimates import Estimate
 from obverse.diversity._quality import expected_coverage, quality
 
-module = import_module("obverse.diversity.quality")  # the package has a function of that name
+module = import_module("obverse.diversity._quality")
 
 
 def normal(count, width, seed, **kind):

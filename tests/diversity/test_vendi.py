@@ -12,7 +12,7 @@ import torch
 from obverse._core.errors import BadInput
 from obverse.diversity._vendi import median_distance, vendi
 
-module = import_module("obverse.diversity.vendi")  # the package has a function of that name
+module = import_module("obverse.diversity._vendi")
 
 EXACT = 1e-9  # eigenvalues of matrices of trace 1 in float64, times their number
 

@@ -20,7 +20,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 EXPECTED = HERE / "expected"
-sys.path[:0] = [str(HERE.parent / "report"), str(HERE.parent)]
+sys.path.insert(0, str(HERE.parent))
 os.environ["COLUMNS"] = "120"
 os.environ.pop("FORCE_COLOR", None)
 
@@ -104,14 +104,11 @@ def printed(show: Callable[..., None], *values: Any) -> str:
 def results() -> Iterator[tuple[str, str]]:
     """Page, table and JSON of the sample results."""
     import torch
-    from sample_audits import before_training, many_layers, sample_audit
-    from sample_diversity import measured
-    from sample_ladders import sample_ladder
-    from sample_memories import sample_memory
-    from sample_searches import sample_search
-    from sample_surveys import sample_survey, surveyed
-    from sample_sweeps import sample_sweep
 
+    from claims.sample_sweeps import sample_sweep
+    from diversity.sample_diversity import measured
+    from identity.sample_memories import sample_memory
+    from ladder.sample_ladders import sample_ladder
     from obverse.app import write_report as build
     from obverse.claims.command import print_sweep
     from obverse.diversity.charts import write_pictures
@@ -122,6 +119,9 @@ def results() -> Iterator[tuple[str, str]]:
     from obverse.training.command._search import print_search
     from obverse.weights._against import compare_audits
     from obverse.weights.command import print_audit, print_comparison
+    from shadow.sample_surveys import sample_survey, surveyed
+    from training.sample_searches import sample_search
+    from weights.sample_audits import before_training, many_layers, sample_audit
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

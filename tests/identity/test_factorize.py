@@ -17,7 +17,7 @@ from scipy.stats import ortho_group
 from obverse._core.errors import BadInput, ObverseError
 from obverse.identity._factorize import angle, bound, factorize, gamma, min_layers, product
 
-module = import_module("obverse.identity.factorize")  # the package has a function of that name
+module = import_module("obverse.identity._factorize")
 EPS = np.finfo(float).eps
 
 

@@ -26,7 +26,7 @@ from obverse.identity._memorize import (
 )
 from obverse.nets._memory import ResidualMemory
 
-MODULE = sys.modules["obverse.identity.memorize"]  # the package has a function of that name
+MODULE = sys.modules["obverse.identity._memorize"]
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from plain_ladder import SUMMED, plain_conditional
 
+from ladder.plain_ladder import SUMMED, plain_conditional
 from obverse._core.errors import BadInput
 from obverse.ladder._conditional import Conditional
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from plain_ladder import GRAPHS, SUMMED, listed, plain_conditional, plain_prior, teacher_of, weights_of
 
+from ladder.plain_ladder import GRAPHS, SUMMED, listed, plain_conditional, plain_prior, teacher_of, weights_of
 from obverse._core.errors import BadInput
 from obverse.ladder._model import EventModel
 from obverse.ladder._regions import RegionGraph, tree

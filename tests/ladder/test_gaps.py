@@ -6,8 +6,8 @@ from math import sqrt
 import numpy as np
 import pytest
 import torch
-from plain_ladder import GRAPHS, SUMMED, chances, listed, teacher_of, weights_of
 
+from ladder.plain_ladder import GRAPHS, SUMMED, chances, listed, teacher_of, weights_of
 from obverse.ladder._gaps import broadness_gap, focus_gap, gap, inverse
 from obverse.ladder._regions import RegionGraph, tree, windows
 from obverse.ladder._summaries import random_table

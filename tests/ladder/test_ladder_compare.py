@@ -7,7 +7,8 @@ from math import sqrt
 import numpy as np
 import pytest
 import torch
-from plain_ladder import (
+
+from ladder.plain_ladder import (
     GRAPHS,
     SUMMED,
     listed,
@@ -20,9 +21,8 @@ from plain_ladder import (
     teacher_of,
     weights_of,
 )
-from test_passes import SOME, said, targets_of
-from test_reformulation import model_by_hand, near
-
+from ladder.test_passes import SOME, said, targets_of
+from ladder.test_reformulation import model_by_hand, near
 from obverse._core.errors import BadInput
 from obverse.ladder._compare import compare, compare_pass, standard_error
 from obverse.ladder._gaps import broadness_gap, focus_gap

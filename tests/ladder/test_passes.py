@@ -6,7 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from plain_ladder import (
+
+from ladder.plain_ladder import (
     GRAPHS,
     SUMMED,
     assert_same,
@@ -16,7 +17,6 @@ from plain_ladder import (
     student_of,
     teacher_of,
 )
-
 from obverse._core.errors import BadInput
 from obverse.ladder._passes import one_hot, propagate
 from obverse.ladder._regions import tree, windows
@@ -131,7 +131,7 @@ def test_steps_are_differences_of_the_loss(name, kind):
 
 def test_the_oracle_knows_batch_norm():
     """The Jacobian written out above, against differences of (f − μ)/σ."""
-    from plain_ladder import plain_norm, plain_norm_back
+    from ladder.plain_ladder import plain_norm, plain_norm_back
 
     generator = np.random.default_rng(0)
     raw, p = generator.normal(size=(6, 2)), np.array([0.1, 0.3, 0.0, 0.2, 0.15, 0.25])

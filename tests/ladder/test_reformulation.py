@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from plain_ladder import (
+
+from ladder.plain_ladder import (
     GRAPHS,
     SUMMED,
     assert_same,
@@ -21,8 +22,7 @@ from plain_ladder import (
     teacher_of,
     weights_of,
 )
-from test_passes import KINDS, SOME, said, targets_of
-
+from ladder.test_passes import KINDS, SOME, said, targets_of
 from obverse._core.errors import BadInput
 from obverse.ladder._model import EventModel
 from obverse.ladder._reformulation import reformulate

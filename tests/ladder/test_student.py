@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from plain_ladder import GRAPHS, dag, student_of, teacher_of
 
+from ladder.plain_ladder import GRAPHS, dag, student_of, teacher_of
 from obverse._core.errors import BadInput
 from obverse.ladder._passes import propagate
 from obverse.ladder._regions import tree

@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 import torch
-from plain_ladder import same_partition
 
+from ladder.plain_ladder import same_partition
 from obverse._core.errors import BadInput
 from obverse.ladder._summaries import random_table, renumber, summarize
 

@@ -6,7 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from plain_ladder import (
+
+from ladder.plain_ladder import (
     GRAPHS,
     SUMMED,
     chances,
@@ -21,7 +22,6 @@ from plain_ladder import (
     teacher_of,
     weights_of,
 )
-
 from obverse._core.errors import BadInput
 from obverse.ladder._regions import RegionGraph, grid, tree, windows
 from obverse.ladder._summaries import random_table

@@ -52,7 +52,7 @@ def tiny_pixels(**kind: Any) -> Dataset:
     """40 training and 20 test pictures of 4 × 4 in [0, 1]."""
     from dataclasses import replace
 
-    from .helpers import tiny_data
+    from training.helpers import tiny_data
 
     data = tiny_data(**kind)
     return replace(data, train_x=data.train_x.clamp(0, 1), test_x=data.test_x.clamp(0, 1))

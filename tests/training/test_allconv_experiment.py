@@ -14,8 +14,7 @@ import torch
 from obverse.data import Dataset
 from obverse.training import ClassifierTask, Diverged, Settings, fit_classifier, initial_net
 from obverse.training._settings import read_toml
-
-from .helpers import tiny_data
+from training.helpers import tiny_data
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "experiments" / "allconv").glob("*.toml"))

@@ -28,8 +28,7 @@ from obverse.training import (
 )
 from obverse.training import _classify as classify
 from obverse.training._compare import read_plan, variant_settings
-
-from .helpers import (
+from training.helpers import (
     Crasher,
     files_below,
     flags,

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from obverse import BadInput
 from obverse._core.files import WriteFailed
 from obverse.training._checkpoint import load_checkpoint, save_checkpoint
-
-from .helpers import CRASH, ENVIRONMENT, files_below
+from training.helpers import CRASH, ENVIRONMENT, files_below
 
 TENSORS = {
     "weight": torch.arange(12.0).reshape(3, 4).T,  # not contiguous

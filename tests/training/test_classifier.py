@@ -18,8 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from obverse import BadInput, ShadowClassifier
 from obverse.training import Diverged
-
-from .helpers import ENVIRONMENT
+from training.helpers import ENVIRONMENT
 
 CHECKS = """
 import json, sys

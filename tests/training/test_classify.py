@@ -20,8 +20,7 @@ from obverse.training import ClassifierTask, Settings, fit, initial_net, load_tr
 from obverse.training._classify import split
 from obverse.training._compare import variant_settings
 from obverse.training._variants import VARIANTS
-
-from .helpers import tiny_data
+from training.helpers import tiny_data
 
 SMALL = Settings(hidden=(8, 6), epochs=2, batch=16, rate=0.1)
 

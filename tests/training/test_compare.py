@@ -15,8 +15,7 @@ from obverse import BadInput
 from obverse.training import Settings, compare, create_run, read_comparison, read_plan, summarize
 from obverse.training._compare import paired_p_value, run_path, variant_settings
 from obverse.training._variants import DEFAULT, FIGURES, VARIANTS
-
-from .helpers import fake_run, files_below, metrics_without_seconds, tensor_bytes, tiny_npz, train
+from training.helpers import fake_run, files_below, metrics_without_seconds, tensor_bytes, tiny_npz, train
 
 
 @pytest.fixture

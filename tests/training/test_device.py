@@ -14,8 +14,7 @@ from obverse._core.tensors import load_tensors
 from obverse.data import load
 from obverse.training import ClassifierTask, Interrupted, Settings, create_run, fit, fit_classifier, read_run
 from obverse.training._device import choose_device
-
-from .helpers import metrics_without_seconds, resume, tensor_bytes, tiny_data, train
+from training.helpers import metrics_without_seconds, resume, tensor_bytes, tiny_data, train
 
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 SMALL = Settings(hidden=(8, 6), epochs=2, batch=16, rate=0.05, keep=0.5, dropout=0.2)

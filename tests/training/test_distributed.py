@@ -41,8 +41,7 @@ from obverse.training._distributed import (
     total,
 )
 from obverse.training.command._train import _begin
-
-from .helpers import (
+from training.helpers import (
     ENVIRONMENT,
     Crasher,
     files_below,

@@ -26,8 +26,7 @@ from obverse._core.files import WriteFailed
 from obverse._core.locks import RunLocked, locked
 from obverse.training import ClassifierTask, Diverged, Interrupted, Settings, create_run, fit, read_run
 from obverse.training._checkpoint import load_checkpoint
-
-from .helpers import (
+from training.helpers import (
     ENVIRONMENT,
     Crasher,
     files_below,

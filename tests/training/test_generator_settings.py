@@ -21,8 +21,7 @@ from obverse.training._generators.settings import (
     refuse_foreign,
     settled,
 )
-
-from .generator_helpers import ALL_CHANGED
+from training.generator_helpers import ALL_CHANGED
 
 
 def test_every_setting_survives_json():

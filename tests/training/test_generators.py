@@ -29,9 +29,8 @@ from obverse.training._generators.fit import (
 from obverse.training._generators.settings import GeneratorSettings
 from obverse.training._rundir import create_generator_run, create_run, holds_generator, read_generator_run
 from obverse.training._settings import Settings
-
-from .generator_helpers import SMALL, small, tiny_pixels, train
-from .helpers import files_below, metrics_without_seconds, tensor_bytes, tiny_data
+from training.generator_helpers import SMALL, small, tiny_pixels, train
+from training.helpers import files_below, metrics_without_seconds, tensor_bytes, tiny_data
 
 KINDS = list(SMALL)
 MODELS = ["vae", "wgan", "mixture"]

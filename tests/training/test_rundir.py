@@ -17,8 +17,7 @@ from obverse._core.files import WriteFailed
 from obverse._core.locks import RunLocked, locked
 from obverse.training import RunRecord, Settings, create_run, read_run
 from obverse.training._rundir import append_metrics, keep_metrics, read_metrics
-
-from .helpers import ENVIRONMENT, files_below
+from training.helpers import ENVIRONMENT, files_below
 
 SETTINGS = Settings(hidden=(4,), rate=0.1)
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from obverse import BadInput
 from obverse.training import Settings
 from obverse.training._settings import TUPLES, foreign, read_toml, setting_names
-
-from .helpers import ALL_CHANGED
+from training.helpers import ALL_CHANGED
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 anything = st.recursive(

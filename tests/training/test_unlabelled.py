@@ -11,8 +11,7 @@ from obverse._core.random import use_streams
 from obverse.shadow import ShadowLoss
 from obverse.training import ClassifierTask, Settings, fit_classifier
 from obverse.training._classify import split, unlabelled
-
-from .helpers import resume, tensor_bytes, tiny_data, train
+from training.helpers import resume, tensor_bytes, tiny_data, train
 
 BASE = Settings(
     hidden=(12, 10), train_size=12, batch=5, unlabelled=7, labels="consistency", weight=2.0, denoise=0.5,

@@ -1,0 +1,105 @@
+"""The page of a survey in a real browser: wide and narrow, light and dark, on paper, and from strangers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from obverse.app import write_report as build
+from obverse.shadow.charts import FOLDER, NAME
+from obverse.shadow.results import NAME as SURVEY
+from obverse.shadow.results import survey_text
+from shadow.sample_surveys import ATTACK, hostile, sample_survey, surveyed
+from training.test_browser import (
+    CLIPPED,
+    DESK,
+    PHONE,
+    SIZES,
+    TEXT_COLOURS,
+    check_hostile,
+    check_print,
+    contrast,
+    open_page,
+    requests,
+    save_screenshot,
+)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A survey as it is; one with many layers and every notice; one by a stranger."""
+    made = {}
+    for name in ("small", "many", "hostile"):
+        folder = tmp_path_factory.mktemp(name)
+        result, _ = surveyed(folder, 3)
+        if name == "many":
+            layers = sample_survey(40).layers
+            result = replace(result, random_weights=True, switches=True, match_norm=True, layers=layers)
+        if name == "hostile":
+            result = hostile(result)
+            told = json.loads((folder / FOLDER / NAME).read_text())
+            for row in told["rows"]:
+                row |= {"layer": ATTACK, "own": [ATTACK] * 10, "shuffled": [ATTACK] * 10}
+            (folder / FOLDER / NAME).write_text(json.dumps(told | {"given": [ATTACK] * 10}))
+        (folder / SURVEY).write_text(survey_text(result))
+        made[name] = build(folder)
+    return made
+
+
+@pytest.mark.parametrize("kind", ["small", "many"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESK, (760, 800), PHONE], ids=["desk", "tablet", "phone"])
+def test_page_is_whole_quiet_and_readable(
+    browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
+) -> None:
+    open_page(browser, pages[kind], size, scheme)
+    save_screenshot(browser, f"shadow-{kind}-{size[0]}-{scheme}")
+    assert browser.get_log("browser") == []
+    assert requests(browser) == [pages[kind].as_uri()]
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
+    shown = browser.execute_script(SIZES)
+    assert len(shown) == 3 + (70 if kind == "small" else 0)  # curves, and 10 pictures in 7 strips
+    for one in shown:
+        assert one["shown"]
+        assert min(one["width"], one["height"]) >= 24
+        assert one["right"] <= size[0]
+        assert one["natural"] is None or one["natural"] == 8
+    assert browser.execute_script(CLIPPED) == []
+    colours = browser.execute_script(TEXT_COLOURS)
+    assert len(colours) > 100
+    assert [where for where, ink, page in colours if contrast(ink, page) < 4.5] == []  # WCAG AA
+
+
+def test_shadows_stand_below_their_inputs_and_beside_the_control(
+    browser: Any, pages: dict[str, Path]
+) -> None:
+    places = """
+        return [...document.querySelectorAll('.strip')].map(strip =>
+          [...strip.querySelectorAll('img')].map(e => e.getBoundingClientRect().left));
+    """
+    open_page(browser, pages["small"], DESK, "light")
+    inputs, *strips = browser.execute_script(places)
+    assert len(strips) == 6
+    assert all(own == inputs for own in strips[::2])
+    assert all(min(other) > max(inputs) for other in strips[1::2])
+    open_page(browser, pages["small"], PHONE, "light")
+    inputs, *strips = browser.execute_script(places)
+    assert all(strip == inputs for strip in strips)
+
+
+def test_print_is_light_and_gives_pages(browser: Any, pages: dict[str, Path]) -> None:
+    open_page(browser, pages["many"], DESK, "dark", media="print")
+    save_screenshot(browser, "shadow-print")
+    check_print(browser)
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_hostile_text_runs_nothing_and_breaks_no_layout(
+    browser: Any, pages: dict[str, Path], size: tuple[int, int]
+) -> None:
+    open_page(browser, pages["hostile"], size, "light")
+    check_hostile(browser, pages["hostile"], size)

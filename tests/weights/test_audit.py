@@ -1,0 +1,261 @@
+"""The audit of a net: what it lists, what it repeats, what it refuses."""
+
+import json
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+import pytest
+import torch
+from scipy.linalg import svdvals
+from torch import nn
+
+from obverse._core.errors import BadInput
+from obverse.weights import Audit, LayerAudit, Thresholds, audit, weights_of
+from obverse.weights._law import edges
+from weights.exact_spectra import normal_singular_values
+
+
+def normal(rows: int, columns: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(rows, columns, generator=torch.Generator().manual_seed(seed))
+
+
+def small_net(seed: int = 0) -> nn.Sequential:
+    generator = torch.Generator().manual_seed(seed)
+    net = nn.Sequential(nn.Linear(48, 40), nn.ReLU(), nn.Linear(40, 64), nn.ReLU(), nn.Linear(64, 10))
+    for parameter in net.parameters():
+        nn.init.normal_(parameter, std=0.1, generator=generator)
+    return net
+
+
+def timeless(layer: LayerAudit) -> LayerAudit:
+    return replace(layer, seconds=0.0)
+
+
+def by_name(result: Audit) -> dict[str, LayerAudit]:
+    return {layer.name: timeless(layer) for layer in result}
+
+
+def test_the_same_seed_gives_the_same_audit_in_any_order_and_company():
+    layers = {"a": normal(40, 50, 1), "b": normal(36, 36, 2)}
+    first = audit(layers, seed=3)
+    assert by_name(first) == by_name(audit(layers, seed=3))
+    assert by_name(first) == by_name(audit(dict(reversed(layers.items())), seed=3))
+    assert by_name(first)["b"] == by_name(audit({"b": layers["b"]}, seed=3))["b"]
+    other = by_name(audit(layers, seed=4))
+    assert other["a"].reversal != by_name(first)["a"].reversal
+    assert other["a"].spectrum.distance == by_name(first)["a"].spectrum.distance  # nothing random in it
+
+
+def test_the_global_generator_is_neither_read_nor_moved():
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    first = audit({"a": normal(40, 40)})
+    assert (torch.get_rng_state() == before).all()
+    torch.manual_seed(2)
+    assert by_name(first) == by_name(audit({"a": normal(40, 40)}))
+
+
+def test_every_layer_is_listed_and_small_ones_are_not_judged():
+    result = audit(small_net())
+    assert [layer.name for layer in result] == ["0", "2", "4"]
+    assert [(layer.rows, layer.columns) for layer in result] == [(40, 48), (64, 40), (10, 64)]
+    last = result.layers[2]
+    assert last.verdict == "not judged"
+    assert last.sentence == "too small to judge (a side of 10, at least 32 needed)"
+    assert last.spectrum is None
+    assert last.findings == ()
+    assert result.summary == "2 layers: 2 random-like (1 too small to judge)"
+    assert str(result).splitlines()[0] == result.summary
+    assert len(str(result).splitlines()) == 4
+
+
+def test_the_smallest_side_that_is_judged_can_be_set():
+    net = small_net()
+    assert audit(net, thresholds=Thresholds(min_side=10)).count("not judged") == 0
+    none = audit(net, thresholds=Thresholds(min_side=65))
+    assert none.count("not judged") == 3
+    assert none.summary == "no layer of 3 is large enough to judge"
+
+
+@pytest.mark.parametrize("value", [0.0, -1.5])
+def test_a_constant_matrix_is_named(value):
+    layer = audit({"w": torch.full((40, 50), value)}).layers[0]
+    assert layer.verdict == "not random-like"
+    assert layer.sentence == f"not random-like: all entries are {value:g}"
+
+
+def test_tied_weights_are_listed_once():
+    net = nn.Sequential(nn.Linear(40, 40, bias=False), nn.ReLU(), nn.Linear(40, 40, bias=False))
+    assert len(audit(net).layers) == 2
+    net[2].weight = net[0].weight
+    assert len(audit(net).layers) == 1
+
+
+def test_modules_state_dicts_and_weights_are_audited_alike():
+    net = small_net()
+    results = [audit(net), audit(net.state_dict()), audit(weights_of(net))]
+    numbers = [[(layer.rows, layer.verdict, layer.spectrum) for layer in result] for result in results]
+    assert [[one[:2] for one in layers] for layers in numbers] == [[one[:2] for one in numbers[0]]] * 3
+    for layers in numbers:
+        assert layers[0][2].values == numbers[0][0][2].values
+
+
+def test_the_net_is_left_as_it_was():
+    net = small_net().train()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    audit(net, data=normal(50, 48))
+    assert net.training
+    assert all(parameter.grad is None and parameter.requires_grad for parameter in net.parameters())
+    assert all((value == before[name]).all() for name, value in net.state_dict().items())
+
+
+def test_data_adds_the_layers_own_activations():
+    net = small_net()
+    plain, with_data = audit(net), audit(net, data=normal(100, 48))
+    for layer, other in zip(plain.layers[:2], with_data.layers[:2], strict=True):
+        assert {one.source for one in layer.reversal} == {"random"}
+        assert [one.source for one in other.reversal] == ["random"] * len(layer.reversal) + ["data"]
+        assert other.reversal[: len(layer.reversal)] == layer.reversal
+        # about half of the units of a random layer are active
+        assert 0.3 * other.rows < other.reversal[-1].sparsity < 0.7 * other.rows
+    assert not plain.settings["data"]
+    assert with_data.settings["data"]
+    again = audit(net, data=normal(100, 48))
+    assert by_name(again) == by_name(with_data)
+
+
+def test_data_needs_a_net_to_run_through():
+    with pytest.raises(BadInput, match="run the data through; got weights alone"):
+        audit(small_net().state_dict(), data=normal(10, 48))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"keep": 0.0}, "keep in (0, 1]"),
+        ({"keep": 1.5}, "keep in (0, 1]"),
+        ({"keep": float("nan")}, "keep in (0, 1]"),
+        ({"samples": 1}, "at least 2 samples"),
+        ({"budget": -1.0}, "a budget of at least 0 seconds"),
+        ({"budget": float("nan")}, "a budget of at least 0 seconds"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, words):
+    with pytest.raises(BadInput) as refusal:
+        audit({"w": normal(40, 40)}, **options)
+    assert words in str(refusal.value)
+    assert "; got " in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"level": 0}, {"level": 1.0}, {"spike_share": 1.2}, {"norm_spread": -1}, {"min_side": True}]
+)
+def test_thresholds_out_of_range_are_refused(wrong):
+    with pytest.raises(BadInput):
+        Thresholds(**wrong)
+
+
+def test_progress_is_told_before_each_layer_and_at_the_end():
+    calls = []
+    audit({"a": normal(40, 40), "b": normal(5, 5)}, on_layer=lambda *call: calls.append(call))
+    assert calls == [(0, 2, "a"), (1, 2, "b"), (2, 2, "")]
+
+
+def test_what_was_asked_for_is_written_down():
+    thresholds = Thresholds(level=0.01, spike_share=0.3)
+    result = audit(small_net(), keep=0.5, samples=8, budget=7.0, seed=5, thresholds=thresholds)
+    assert result.model == "Sequential"
+    assert audit({"w": normal(40, 40)}).model == "weights"
+    assert audit({"w": normal(40, 40)}, model="mine.pt").model == "mine.pt"
+    assert result.settings == {"seed": 5, "keep": 0.5, "samples": 8, "budget": 7.0, "data": False}
+    assert result.thresholds["level"] == 0.01
+    assert result.thresholds["spike_share"] == 0.3
+    assert set(result.versions) == {"obverse", "torch", "python"}
+    reversal = result.layers[0].reversal[0]
+    assert reversal.samples == 8
+    assert reversal.kept == 24  # half of 48 inputs
+    assert 0 < sum(layer.seconds for layer in result) <= result.seconds
+
+
+def biased() -> nn.Sequential:
+    """Offsets of every sort: constant, nought, and spread; a constant layer, a low-rank one."""
+    net = nn.Sequential(*(nn.Linear(36, 36) for _ in range(5)))
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for layer in net:
+            layer.weight.normal_(generator=generator)
+            layer.bias.normal_(generator=generator)
+        net[0].bias.fill_(-0.5)
+        net[1].bias.zero_()
+        net[2].weight.fill_(0.1)
+        net[3].weight.copy_(net[3].weight[:, :2] @ net[3].weight[:2])
+        net[4].weight[3] = 0
+    return net
+
+
+@pytest.mark.parametrize("budget", [60.0, 0.0])
+def test_an_audit_is_plain_json(budget):
+    result = audit(biased(), data=normal(40, 36), budget=budget)
+    text = json.dumps(result.to_dict(), allow_nan=False)  # and nothing that json doesn't know
+    back = json.loads(text)
+    assert [layer["name"] for layer in back["layers"]] == [layer.name for layer in result]
+    assert back["layers"][0]["spectrum"]["distance"]["p"] == result.layers[0].spectrum.distance.p
+    assert back["layers"][0]["spectrum"]["method"] == ("exact" if budget else "lanczos")
+    assert back["thresholds"] == result.thresholds
+
+
+def test_offsets_are_those_of_the_layer():
+    result = audit(biased())
+    first, second = result.layers[:2]
+    assert (first.offsets.mean, first.offsets.std) == (-0.5, 0)
+    assert (second.offsets.mean, second.offsets.std) == (0, 0)
+    assert {finding.aspect for finding in first.findings} >= {"offsets"}
+    assert audit({"w": normal(40, 40)}).layers[0].offsets is None
+
+
+def test_the_spectrum_has_its_numbers_from_the_matrix():
+    generator = torch.Generator().manual_seed(4)
+    left, right = torch.randn(60, 1, generator=generator), torch.randn(1, 90, generator=generator)
+    matrix = 0.05 * (torch.randn(60, 90, generator=generator) + left @ right)
+    spectrum = audit({"w": matrix}).layers[0].spectrum
+    values = svdvals(matrix.double().numpy())
+    energy = float((values**2).sum())
+    assert spectrum.method == "exact"
+    assert spectrum.stable_rank.value == pytest.approx(energy / values[0] ** 2, rel=1e-5)
+    assert len(spectrum.spikes) == 1
+    assert spectrum.spike_share == pytest.approx(values[0] ** 2 / energy, rel=1e-5)
+    assert (spectrum.lower, spectrum.upper) == pytest.approx(edges(60, 90, spectrum.scale))
+    assert spectrum.scale == pytest.approx(0.05, rel=0.05)  # 60 · 90 entries, 1 % standard error
+    assert np.array(spectrum.values) == pytest.approx(values[::-1], abs=1e-5)
+    # a spike is told once: with noise in its place, norms, cosines and the rescaled spectrum are ordinary
+    assert min(spectrum.rescaled.p, spectrum.row_norms.p, spectrum.column_norms.p) > 0.001
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(40, 40), (100, 150), (50, 1000)])
+def test_the_stable_rank_of_noise_is_its_null(rows, columns):
+    random, draws = np.random.default_rng(rows), 200
+    null = audit({"w": normal(rows, columns)}).layers[0].spectrum.stable_rank
+    drawn = [normal_singular_values(rows, columns, random) for _ in range(draws)]
+    ranks = np.array([float(one @ one) / one[-1] ** 2 for one in drawn])
+    # standard errors, and a quarter of the spread for the edge's own finite size
+    assert abs(ranks.mean() - null.null) < 4 * ranks.std() / sqrt(draws) + null.spread / 4
+    assert ranks.std() == pytest.approx(null.spread, rel=4 / sqrt(2 * draws) + 0.1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_other_precisions_are_read(dtype):
+    matrix = normal(64, 80).to(dtype)
+    layer = audit({"w": matrix}).layers[0]
+    expected = svdvals(matrix.double().numpy())
+    assert layer.spectrum.values[-1] == pytest.approx(expected[0], rel=1e-5)
+    assert layer.verdict == "random-like"
+
+
+def test_a_layer_without_time_for_exact_values_gets_a_density():
+    exact, quick = (audit({"w": normal(200, 260)}, budget=budget).layers[0] for budget in (120.0, 0.0))
+    assert (exact.spectrum.method, quick.spectrum.method) == ("exact", "lanczos")
+    assert exact.spectrum.error is None
+    assert abs(quick.spectrum.distance.value - exact.spectrum.distance.value) < 3 * quick.spectrum.error
+    assert quick.spectrum.stable_rank.value == pytest.approx(exact.spectrum.stable_rank.value, rel=1e-2)
+    assert quick.verdict == exact.verdict == "random-like"
