@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from obverse.weights._thresholds import Thresholds
+from obverse.weights._verdict import Thresholds
 from obverse.weights.results import (
     Audit,
     Correlations,

@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from obverse.weights._thresholds import Thresholds
+from obverse.weights._verdict import Thresholds
 from obverse.weights.results import (
     Audit,
     Correlations,

@@ -12,7 +12,7 @@ from torch import nn
 
 from obverse._core.errors import BadInput
 from obverse.weights import Audit, LayerAudit, Thresholds, audit, weights_of
-from obverse.weights._law import edges
+from obverse.weights._marchenko_pastur import edges
 from weights.exact_spectra import normal_singular_values
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.weights._thresholds import Thresholds
+from obverse.weights._verdict import Thresholds
 from obverse.weights.results import Audit, Number, Offsets, read_audit, write_audit
 from present.test_progress import on_a_terminal
 from training.helpers import files_below

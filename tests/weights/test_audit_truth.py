@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from obverse.weights import LayerAudit, Thresholds, audit
-from obverse.weights._edge import threshold_strength
+from obverse.weights._marchenko_pastur import threshold_strength
 from obverse.weights._verdict import judge
 from weights.exact_spectra import not_above, not_below
 

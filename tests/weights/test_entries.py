@@ -11,8 +11,8 @@ import torch
 from scipy import integrate, stats
 
 from obverse._core.errors import BadInput
+from obverse.weights._distributions import anderson_p, best_law, kurtosis_p, normal_distances, skew_p
 from obverse.weights._entries import entries, matters_from
-from obverse.weights._laws import anderson_p, best_law, kurtosis_p, normal_distances, skew_p
 from obverse.weights.results import Entries
 
 RNG = np.random.default_rng  # each test seeds its own

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.linalg import svdvals
 
-from obverse.weights import _law as law
+from obverse.weights import _marchenko_pastur as law
 from obverse.weights._lanczos import Quadrature, fit_law, fit_scale, lanczos, own_quadrature
 from obverse.weights._spectrum import ks_distance
 

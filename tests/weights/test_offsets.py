@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from obverse._core.errors import BadInput
-from obverse.weights._offsets import offsets
+from obverse.weights._biases import offsets
 
 
 def test_plain_numbers_are_numpys():

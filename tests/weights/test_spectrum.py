@@ -8,8 +8,8 @@ import torch
 from scipy.linalg import svdvals
 from scipy.stats import kstest
 
-from obverse.weights import _law as law
-from obverse.weights._edge import threshold_strength
+from obverse.weights import _marchenko_pastur as law
+from obverse.weights._marchenko_pastur import threshold_strength
 from obverse.weights._spectrum import (
     bulk_from_values,
     count_spikes,

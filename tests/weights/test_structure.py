@@ -8,7 +8,7 @@ import torch
 from scipy.linalg import svd, svdvals
 from scipy.stats import beta, kstest
 
-from obverse.weights._edge import edge_probability
+from obverse.weights._marchenko_pastur import edge_probability
 from obverse.weights._structure import (
     COMPARED,
     block_contrast,

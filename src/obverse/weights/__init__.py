@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ._readers.module import Weight, weights_of
     from ._readers.open import open_weights
     from ._reversibility import best_multiple
-    from ._thresholds import Thresholds
+    from ._verdict import Thresholds
     from .results import Audit, LayerAudit, Number
 
 __getattr__, __dir__ = lazily(__name__)

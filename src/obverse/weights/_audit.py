@@ -16,13 +16,12 @@ from ..shadow import check_keep
 from ._activations import own_activations
 from ._controls import root_mean_square
 from ._entries import entries
-from ._offsets import offsets
+from ._biases import offsets
 from ._readers.module import Weight, weights_of
 from ._reversibility import reversals
 from ._spectrum import Bulk, exact_bulk, exact_seconds, lanczos_bulk, rescaled_distance
 from ._structure import block_contrast, correlations, equalize_, fourth_moment, norm_spread, without_spikes
-from ._thresholds import BUDGET, KEEP, SAMPLES, SEED, Thresholds
-from ._verdict import judge, most_spikes
+from ._verdict import BUDGET, KEEP, SAMPLES, SEED, Thresholds, judge, most_spikes
 from .results import Audit, LayerAudit, Number, Spectrum
 
 OnLayer = Callable[[int, int, str], None]
@@ -154,7 +153,7 @@ def audit_layer(
 
 
 def _spectrum(matrix: Tensor, bulk: Bulk, rescaled: Number, norms: list[Number], exact: bool) -> Spectrum:
-    from ._law import edges
+    from ._marchenko_pastur import edges
 
     rows, columns = matrix.shape
     low, high = edges(rows, columns, bulk.scale)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .._core import BadInput
-from ._laws import best_law, kurtosis_p, normal_distances, normal_p, skew_p
+from ._distributions import best_law, kurtosis_p, normal_distances, normal_p, skew_p
 from .results import Entries, Histogram, Number
 
 _CHUNK = 2**15  # float64 copies of so many entries stay in the cache, and torch starts no threads for them

@@ -11,12 +11,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import _law as law
+from . import _marchenko_pastur as law
 from ._controls import root_mean_square
-from ._edge import edge_probability, planted_strength
 from ._lanczos import fit_law, fit_scale, lanczos
-from ._law import Array
-from ._null import distance_number, limited_kurtosis, scale_error
+from ._marchenko_pastur import (
+    Array,
+    distance_number,
+    edge_probability,
+    limited_kurtosis,
+    planted_strength,
+    scale_error,
+)
 from .results import Number, Spike
 
 EXACT_UP_TO = 1024  # from there on the rescaled spectrum is a Lanczos density

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ._law import ks_distance
+from ._marchenko_pastur import ks_distance
 from .results import Correlations, Histogram, Number
 
 COMPARED = 512  # rows or columns compared with each other: 130,000 cosines

@@ -31,7 +31,7 @@ from ..present import (
 )
 from ..shadow import OWN
 from ._against import CLEAR, Change, Comparison, LayerChange
-from ._thresholds import BUDGET, KEEP, SAMPLES, Thresholds
+from ._verdict import BUDGET, KEEP, SAMPLES, Thresholds
 from .results import AGAINST, NAME, Audit, Verdict, read_audit, rows
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 from ..present import Fields, Subject, Tab
 from . import charts as small
 from ._audit import audit
-from ._thresholds import Thresholds
+from ._verdict import Thresholds
 from .page import card
 from .results import LayerAudit
 

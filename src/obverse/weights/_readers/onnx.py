@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -72,26 +71,20 @@ def _stored(path: Path, tensor: Any, kind: str) -> Stored:
     if tensor.HasField("raw_data"):
         got, needed = len(tensor.raw_data), count * dtype.itemsize
     else:
-        got, needed = len(_numbers(tensor, dtype)), count * (1 + dtype.is_complex)
+        from onnx.helper import tensor_dtype_to_field
+
+        got = len(getattr(tensor, tensor_dtype_to_field(tensor.data_type)))
+        needed = count * (1 + dtype.is_complex)
     if got != needed:
         raise BadInput(f"{needed:,} bytes or numbers for {where}", got=f"{got:,}", do=_DO)
     return Stored(shape, name, lambda: _values(tensor, dtype).reshape(shape))
 
 
 def _values(tensor: Any, dtype: torch.dtype) -> Tensor:
-    if tensor.HasField("raw_data"):
-        return torch.frombuffer(bytearray(tensor.raw_data), dtype=dtype)
-    numbers = _numbers(tensor, dtype)
-    if dtype in (torch.float32, torch.float64):
-        return torch.tensor(numbers, dtype=dtype)
-    bits = np.array(numbers, dtype=f"uint{8 * dtype.itemsize}")  # the rest is kept as bits in integers
-    return torch.from_numpy(bits).view(dtype)
+    from onnx.numpy_helper import to_array
 
-
-def _numbers(tensor: Any, dtype: torch.dtype) -> Any:
-    if dtype in (torch.float32, torch.complex64):
-        return tensor.float_data
-    return tensor.double_data if dtype in (torch.float64, torch.complex128) else tensor.int32_data
+    # through bytes: NumPy has no bfloat16 and float8 of its own, and torch does not take those of others
+    return torch.frombuffer(bytearray(to_array(tensor).tobytes()), dtype=dtype)
 
 
 def _external(path: Path, tensor: Any, dtype: torch.dtype, size: int, where: str) -> Callable[[], Tensor]:
