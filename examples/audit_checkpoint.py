@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import save_file
 
 import obverse
+from obverse import open_weights
 from obverse.data import load
 from obverse.nets import relu_mlp
-from obverse.weights._readers.open import open_weights
 
 
 def make_checkpoint(path: Path) -> Path:

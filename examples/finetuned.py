@@ -9,10 +9,9 @@ from pathlib import Path
 import torch
 
 import obverse
+from obverse import compare_audits, open_weights
 from obverse.data import load
 from obverse.nets import relu_mlp
-from obverse.weights._against import compare_audits
-from obverse.weights._readers.open import open_weights
 
 
 def trained(net: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, steps: int) -> obverse.Audit:

@@ -4,7 +4,7 @@ import torch
 
 from obverse.data import load
 from obverse.nets import small_cnn
-from obverse.shadow._survey import survey
+from obverse.shadow import survey
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from .._core import lazily
 
 if TYPE_CHECKING:
+    from .._core import Streams, use_streams
     from ._adjust import match_norm, smooth
     from ._calibrate import Calibration, LayerCalibration, Level
     from ._distribution import ShadowLayer
@@ -40,6 +41,7 @@ __all__ = [
     "ShadowLayer",
     "ShadowLoss",
     "Stage",
+    "Streams",
     "Survey",
     "Surveyor",
     "best_threshold",
@@ -58,4 +60,5 @@ __all__ = [
     "survey",
     "theory_scale",
     "trace",
+    "use_streams",
 ]

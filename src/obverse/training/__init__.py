@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from ._generators.fit import fit_generator, generator_task, load_generator
     from ._generators.settings import GeneratorSettings
     from ._rundir import RunRecord, create_generator_run, create_run, read_generator_run, read_run
+    from ._search.plan import SearchPlan
+    from ._search.results import SearchResult, at_edge, rivals
+    from ._search.search import make_plan, search
     from ._settings import Settings
+    from .charts._images import shadow_grid, shadow_pictures
 
 __getattr__, __dir__ = lazily(__name__)
 
@@ -25,9 +29,12 @@ __all__ = [
     "Interrupted",
     "Plan",
     "RunRecord",
+    "SearchPlan",
+    "SearchResult",
     "Settings",
     "ShadowClassifier",
     "Task",
+    "at_edge",
     "compare",
     "create_generator_run",
     "create_run",
@@ -38,9 +45,14 @@ __all__ = [
     "initial_net",
     "load_generator",
     "load_trained",
+    "make_plan",
     "read_comparison",
     "read_generator_run",
     "read_plan",
     "read_run",
+    "rivals",
+    "search",
+    "shadow_grid",
+    "shadow_pictures",
     "summarize",
 ]

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from .._core import BadInput, versions
 from ..shadow import check_keep
 from ._activations import own_activations
+from ._biases import offsets
 from ._controls import root_mean_square
 from ._entries import entries
-from ._biases import offsets
 from ._readers.module import Weight, weights_of
 from ._reversibility import reversals
 from ._spectrum import Bulk, exact_bulk, exact_seconds, lanczos_bulk, rescaled_distance
