@@ -67,7 +67,7 @@ class Asked(dict[str, Any]):
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
     made = Asked()
-    monkeypatch.setattr("obverse.weights.subject_.audit", made)
+    monkeypatch.setattr("obverse.weights._audit.audit", made)
     return made
 
 
