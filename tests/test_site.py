@@ -221,7 +221,7 @@ def test_every_figure_is_drawn_by_a_script_or_by_a_command_on_its_page() -> None
             elif stem.startswith("explore-"):  # of the real page in a browser, which `make docs` does without
                 taken = (ROOT / "experiments" / "explore_pictures.py").read_text(encoding="utf-8")
                 assert f'"{stem.removeprefix("explore-")}": ' in taken
-                assert "`python experiments/explore_pictures.py`" in page.read_text(encoding="utf-8")
+                assert "`python -m experiments.explorer.run`" in page.read_text(encoding="utf-8")
             else:
                 drawn = f'"{name}"' in source or f'"{stem.removeprefix("paper-")}"' in source
                 assert drawn, f"{page.name}: {file}"
