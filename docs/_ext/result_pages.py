@@ -37,7 +37,7 @@ def write(app: Sphinx) -> None:
 
 
 def relink(app: Sphinx, name: str, source: list[str]) -> None:
-    """`[text](../experiments/claims/results/x/claims.json#place)` leads to `claims/x.html#place` of the site."""
+    """`[text](../experiments/claims/results/x/claims.json#place)` leads to `claims/x.html#place`."""
 
     def link(match: re.Match[str]) -> str:
         text, sweep, place = match.groups()

@@ -1,6 +1,6 @@
 """The all-convolutional residual net against the same net with batch norm and without identity shortcuts.
 
-CIFAR-10, the small setting of allconv/small.toml, a fixed number of steps, three seeds. Each variant's rate
+CIFAR-10, the small setting of small.toml, a fixed number of steps, three seeds. Each variant's rate
 is the best of the same six tries, judged on held-out training points after one epoch; the test set plays no
 part in it. Finished runs are kept, those cut off are resumed; a run that diverges counts as guessing.
 
@@ -49,7 +49,7 @@ HELD_OUT = 5000
 
 
 def base_settings() -> Settings:
-    return Settings.from_mapping(read_toml(HERE / "allconv" / "small.toml"), "small.toml")
+    return Settings.from_mapping(read_toml(HERE / "small.toml"), "small.toml")
 
 
 def pilot_settings(base: Settings, variant: str, rate: float) -> Settings:
