@@ -202,9 +202,7 @@ def test_every_figure_exists_and_says_what_it_shows() -> None:
 
 
 def test_every_figure_is_drawn_by_a_script_or_by_a_command_on_its_page() -> None:
-    folders = {
-        page.parent for page in (ROOT / "experiments").glob("*/page.py")
-    }  # those that `make docs` calls
+    folders = {page.parent for page in (ROOT / "experiments").glob("*/page.py")}  # what `make docs` calls
     assert len(folders) > 10
     folders.add(ROOT / "experiments" / "gan_equilibrium")  # drawn by the page of the generators
     source = "".join(file.read_text(encoding="utf-8") for folder in folders for file in folder.glob("*.py"))

@@ -10,9 +10,10 @@ from obverse.present.palette import LIGHT
 
 def new_figure(width: float, height: float) -> Any:
     import matplotlib
+    from cycler import cycler
     from matplotlib.figure import Figure
 
-    matplotlib.rcParams["axes.prop_cycle"] = matplotlib.cycler(color=LIGHT)  # where no colour is asked for
+    matplotlib.rcParams["axes.prop_cycle"] = cycler(color=LIGHT)  # where no colour is asked for
     return Figure(figsize=(width, height), layout="constrained")
 
 

@@ -51,7 +51,9 @@ class UntiedDecoder(ShadowLoss):
         super().__init__(net, weight, **more)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            width, size = self.shadow.net.h1.weight.shape
+            first = self.shadow.net.h1
+            assert isinstance(first, nn.Linear)
+            width, size = first.out_features, first.in_features
             self.decoder = nn.Sequential(
                 nn.Linear(width, width), nn.ReLU(), nn.Linear(width, size), nn.ReLU()
             )

@@ -55,7 +55,8 @@ class Way:
     loss: type[ShadowLoss] = ShadowLoss
 
     def settings(self, rate: float, strength: float) -> Settings:
-        return replace(BASE, rate=rate, **self.changes, **dict.fromkeys(self.weighted, strength))
+        sizes: dict[str, Any] = dict.fromkeys(self.weighted, strength)
+        return replace(BASE, rate=rate, **self.changes, **sizes)
 
     def grid(self) -> list[tuple[float, float]]:
         if not self.weighted:

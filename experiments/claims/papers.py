@@ -73,7 +73,7 @@ def where(claim: Claim) -> str:
 
 
 def verdict(claim: Claim, found: Found) -> str:
-    word = found[claim.id][1].verdict
+    word: str = found[claim.id][1].verdict
     word = f"**{word}**" if word == "failed" else word
     return word if claim.reading in ("as printed", "corrected") else f"{word} ({claim.reading})"
 
@@ -110,7 +110,9 @@ def text() -> str:
         raise SystemExit(
             f"expected a committed result for every claim and no other; got {missing}; run make claims"
         )
-    counts = Counter((claim.reading, found[id][1].verdict) for id, claim in known.items())
+    counts: Counter[tuple[str, str]] = Counter(
+        (claim.reading, found[id][1].verdict) for id, claim in known.items()
+    )
     readings = ("as printed", "corrected", "exact", "beyond the paper")
     verdicts = ("held", "failed", "inconclusive")
     summary = [[one, *(str(counts[one, verdict]) for verdict in verdicts)] for one in readings]

@@ -120,7 +120,7 @@ def initial_net(run: Run, data: Dataset) -> nn.Sequential:
             dropout=run.dropout,
             generator=derive_generator(run.seed, INITIAL),
         )
-    return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+    return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def rate_at(step: int, steps: int, rate: float) -> float:

@@ -79,13 +79,15 @@ def batch_loss(
     if method == "noise + SHADOW":
         assert strength is not None
         return partial(noisy_shadow_loss, shadow, std=strength, weight=NOISE_WEIGHT, generator=generator)
-    knob = {} if strength is None else {chosen.knob: strength}
+    knob: dict[str, Any] = {} if strength is None else {chosen.knob: strength}
     if chosen.knob == "smoothing":
+        assert strength is not None
         knob = {"criterion": partial(F.cross_entropy, label_smoothing=strength)}
     if chosen.knob not in ("weight", "noise"):  # the knob is not ShadowLoss's: no second batch
         knob = {"weight": 0.0} | {name: value for name, value in knob.items() if name == "criterion"}
     loss = ShadowLoss(shadow, normalize=True, generator=generator, **{**chosen.options, **knob})
     if chosen.knob == "mixup":
+        assert strength is not None
         return partial(
             mixup_loss, loss, alpha=strength, classes=classes, generator=generator, numbers=numbers
         )
@@ -138,6 +140,7 @@ def pretrained(net: nn.Sequential, x: Tensor, corruption: float, generator: torc
     net = deepcopy(net)
     below = x.flatten(1)
     for layer in (net.h1, net.h2):
+        assert isinstance(layer, nn.Linear)
         below = _denoising_layer(layer, below, corruption, generator)
     return net
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +198,7 @@ def run(data: str | None = None, out: Path = RESULTS) -> None:
         out / "equilibrium.json",
         SETTINGS,
         {
-            f"{name}, seed {seed}": lambda sizes=sizes, seed=seed: one_run(train, test, *sizes, seed)
+            f"{name}, seed {seed}": partial(one_run, train, test, *sizes, seed)
             for seed in range(SEEDS)
             for name, sizes in MEMBERS.items()
         },

@@ -34,6 +34,7 @@ from obverse.diversity._quality import quality
 from obverse.diversity._vendi import vendi
 from obverse.generative._likelihood import log_likelihood
 from obverse.generative._shadow_generator import ShadowGenerator
+from obverse.generative._vae import VAE
 from obverse.generative._wgan import WGAN
 from obverse.nets._small_conv import small_cnn
 from obverse.training._classify import ClassifierTask, fit_classifier, load_trained
@@ -213,6 +214,7 @@ def evidence(data: Dataset) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(4)
     binary = torch.bernoulli(data.test_x[:1000], generator=generator)
     task.net.eval()
+    assert isinstance(task.net, VAE)
     better = log_likelihood(task.net, binary, samples=1000, generator=generator)
     names = ("test_elbo", "test_reconstruction", "test_kl", "test_elbo_binarized")
     return {name: last[name] for name in names} | {

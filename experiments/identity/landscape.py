@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from math import cos, log, log1p, pi, sin, sqrt
 from pathlib import Path
@@ -237,7 +237,7 @@ def gradients(d: int = 32, draws: int = 40) -> list[dict[str, Any]]:
     return found
 
 
-PARTS = {
+PARTS: dict[str, Callable[[], Any]] = {
     "descent": descents,
     "projection": projections,
     "convergence": convergence,

@@ -19,6 +19,7 @@ from torch import Tensor
 from obverse._core.files import write_json
 from obverse.data import load
 from obverse.identity import (
+    Memorized,
     NotMemorized,
     choose_width,
     export,
@@ -48,6 +49,7 @@ def built(x: Tensor, y: Tensor, width: int | None) -> tuple[ResidualMemory, dict
     except NotMemorized as error:
         single = str(error)
     facts = net.facts
+    assert isinstance(facts, Memorized)
     return net, {
         **facts.to_dict(),
         "constant": facts.constant,

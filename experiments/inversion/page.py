@@ -128,13 +128,13 @@ def catching_up(results: dict[str, Any]) -> str:
         cells = ["–" if pair is None else f"{pair[0]['steps']} ({pair[1]:.1f}×)" for pair in pairs]
         rows.append([name, layer, *cells])
     for budget in budgets:
-        pairs = [pair for _, _, found in layers(results) if (pair := cheapest(found, budget)) is not None]
+        known = [pair for _, _, found in layers(results) if (pair := cheapest(found, budget)) is not None]
         gain = (
-            f", {min(p[1] for p in pairs):.1f} to {max(p[1] for p in pairs):.1f} times faster"
-            if pairs
+            f", {min(p[1] for p in known):.1f} to {max(p[1] for p in known):.1f} times faster"
+            if known
             else ""
         )
-        words.append(f"- {budget} iterations: matched in {len(pairs)} of {len(rows)} layers{gain}")
+        words.append(f"- {budget} iterations: matched in {len(known)} of {len(rows)} layers{gain}")
     head = ["net", "layer", *(f"{budget} iterations" for budget in budgets)]
     return f"""The fewest refining steps (0 is the shadow itself) with no larger error than the optimizer, and
 in brackets how much less time they take. A dash: not within {most} steps.

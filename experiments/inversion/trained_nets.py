@@ -101,7 +101,8 @@ def load_trained(name: str, data_root: str | None = None) -> Trained:
 
 
 def train(net: nn.Module, data: Dataset, recipe: Recipe) -> None:
-    net.to(memory_format=torch.channels_last)  # faster on a CPU; what is saved has no memory format
+    # faster on a CPU; what is saved has no memory format
+    net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     batches = -(-len(data.train_x) // BATCH)
     optimizer = torch.optim.SGD(
         net.parameters(), recipe.rate, momentum=0.9, nesterov=True, weight_decay=recipe.decay
@@ -120,7 +121,7 @@ def train(net: nn.Module, data: Dataset, recipe: Recipe) -> None:
             schedule.step()
         error = test_error(net, data.test_x, data.test_y)
         print(f"  epoch {epoch + 1}: loss {loss.item():.3f}, test error {100 * error:.2f} %", flush=True)
-    net.to(memory_format=torch.contiguous_format)
+    net.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
 
 
 @torch.no_grad()

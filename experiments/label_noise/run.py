@@ -81,9 +81,9 @@ def trials_of(
     plan: Plan, mistakes: str, method: str, settings: list[Setting], seeds: tuple[int, ...], tuning: bool
 ) -> list[NoisyTrial]:
     steps = plan.epochs * -(-plan.labels // 100)
-    head, tail = (plan.data, plan.labels, steps, method), (plan.width, plan.held_out, tuning)
+    head = (plan.data, plan.labels, steps, method)
     return [
-        NoisyTrial(*head, *setting, seed, *tail, mistakes, plan.epochs)
+        NoisyTrial(*head, *setting, seed, plan.width, plan.held_out, tuning, mistakes, plan.epochs)
         for setting in settings
         for seed in seeds
     ]

@@ -89,7 +89,10 @@ def gaps(graph: RegionGraph, summary: str, norm: Norm | None, correlated: bool) 
 
 
 def measure_all(out: Path = RESULTS) -> None:
-    entries = {name: partial(gaps, GRAPHS[graph], *rest) for name, (graph, *rest) in ROWS.items()}
+    entries = {
+        name: partial(gaps, GRAPHS[graph], summary, norm, correlated)
+        for name, (graph, summary, norm, correlated) in ROWS.items()
+    }
     measure(out / "gaps.json", SETTINGS, entries)
 
 

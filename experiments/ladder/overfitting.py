@@ -140,7 +140,9 @@ def measured(positions: int, samples: float) -> dict[str, Any]:
                 "train": (0.5 * p * (answers - labels).square()).sum(1).tolist(),
                 "test": (0.5 * (answers - labels).square()).mean(1).tolist(),
                 # what the bits add to the loss on every input, where they tell nothing
-                "spurious": sum(0.5 * answer[name].var(1, correction=0) for name in SPURIOUS).tolist(),
+                "spurious": sum(
+                    (0.5 * answer[name].var(1, correction=0) for name in SPURIOUS), torch.zeros(())
+                ).tolist(),
                 "accuracy": (answers * labels > 0).double().mean(1).tolist(),
             }
         if step == STEPS:

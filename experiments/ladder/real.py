@@ -36,13 +36,12 @@ from obverse.data import Dataset, load
 from obverse.ladder._agreement import Agreement, agreements
 from obverse.ladder._cluster import event_teacher, find_centres, k_means, nearest
 from obverse.ladder._compare import compare_pass
-from obverse.ladder._local_net import LocalTask, fitting_windows, initial_local, settle
+from obverse.ladder._local_net import fitting_windows, initial_local, settle, train_local
 from obverse.ladder._measure import measure_net
 from obverse.ladder._passes import propagate
 from obverse.ladder._real import net_graph, net_student, patches, shared_edges
 from obverse.ladder.results import LevelFound
 from obverse.nets._local import LocalNet
-from obverse.training._fit import fit
 
 RESULTS = Path(__file__).parent / "results" / "real"
 EVENTS = (2, 4, 8, 16, 32)
@@ -69,7 +68,8 @@ class Setting:
 
 def settings() -> list[Setting]:
     found = []
-    for shared, norm in product((False, True), (None, "before")):
+    norms: tuple[Literal["before"] | None, ...] = (None, "before")
+    for shared, norm in product((False, True), norms):
         found += [Setting("digits", shared, norm, seed, (0, 1, 5, 20, 60)) for seed in range(5)]
         found += [
             Setting("mnist", shared, norm, seed, (0, 1, 10)) for seed in range(3 if norm is None else 1)
@@ -173,8 +173,8 @@ def measured(setting: Setting, data: Dataset) -> dict[str, Any]:
             }
         )
 
-    task = LocalTask(net, data, rate=RATE, seed=setting.seed)
-    fit(task, max(setting.epochs), seed=setting.seed, on_record=on_record)
+    on_record({"epoch": 0})
+    train_local(net, data, epochs=max(setting.epochs), lr=RATE, seed=setting.seed, on_record=on_record)
     return {"setting": asdict(setting), "windows": windows, "nodes": nodes, "stages": stages}
 
 

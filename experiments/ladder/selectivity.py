@@ -22,7 +22,7 @@ from obverse.ladder._passes import propagate
 from obverse.ladder._reformulation import reformulate
 from obverse.ladder._regions import tree
 from obverse.ladder._selectivity import Side, chance_of_region, of_region
-from obverse.ladder._student import Student, random_student
+from obverse.ladder._student import Norm, Student, random_student
 from obverse.ladder._summaries import random_table
 from obverse.ladder._teacher import Teacher, enumerate_teacher
 
@@ -35,7 +35,7 @@ STEPS = 1000
 AT = (0, 1, 3, 10, 30, 100, 300, 1000)
 NODES, RATE, DRAWS = 8, 0.1, 20
 SEEDS = {"tables": 10, "majority": 20, "and-or-and": 20, "xor-and-or": 20}
-NORMS = {"plain": None, "batch norm": "before"}
+NORMS: dict[str, Norm | None] = {"plain": None, "batch norm": "before"}
 SIDES: tuple[Side, ...] = ("gradient", "active")
 SETTINGS = {"steps": STEPS, "at": AT, "nodes": NODES, "rate": RATE, "draws": DRAWS, "seeds": SEEDS}
 

@@ -40,7 +40,7 @@ EPOCHS = 250  # and after as many of these,
 LOSS = 0.02  # and when the training loss is this low, looked at every
 EVERY = 100  # steps
 LONGEST = 24000  # steps: of single samples in as many epochs
-EQUAL = {"steps": 500, "batches": [1, 4, 16, 64], "rate": 0.05}
+EQUAL: dict[str, Any] = {"steps": 500, "batches": [1, 4, 16, 64], "rate": 0.05}
 GAP_BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 GAP_DRAWS = 60
 SETTINGS = {
@@ -191,10 +191,10 @@ def largest_curvature(parameters: Parameters, inputs: Tensor, labels: Tensor, ro
     slopes = torch.autograd.grad(loss, list(own.values()), create_graph=True)
     v = [torch.randn(slope.shape, generator=generator, dtype=torch.float64) for slope in slopes]
     for _ in range(rounds):
-        size = sum(part.square().flatten(1).sum(1) for part in v).sqrt()
+        size = sum((part.square().flatten(1).sum(1) for part in v), torch.zeros(())).sqrt()
         v = [part / size.reshape(-1, *[1] * (part.ndim - 1)) for part in v]
         turned = torch.autograd.grad(slopes, list(own.values()), v, retain_graph=True)
-        found = sum((a * b).flatten(1).sum(1) for a, b in zip(v, turned, strict=True))
+        found = sum(((a * b).flatten(1).sum(1) for a, b in zip(v, turned, strict=True)), torch.zeros(()))
         v = list(turned)
     return found
 
@@ -232,7 +232,9 @@ def batches(batch: int) -> dict[str, Any]:
                         kept[seed] = values[seed]
         for name, end in ends.items():
             if step == end:
-                found[name] = dict(state_of(parameters, rows, own, *tests))
+                found[name] = {
+                    key: [*values] for key, values in state_of(parameters, rows, own, *tests).items()
+                }
         if step >= max(ends.values()) and bool((crossed >= 0).all()):
             break
         part = order[:, (step % epoch) * batch : (step % epoch + 1) * batch]

@@ -14,6 +14,7 @@ import argparse
 from dataclasses import replace
 from math import fsum
 from pathlib import Path
+from typing import Any
 
 from obverse.training import Settings
 
@@ -22,7 +23,7 @@ from .._lab.trials import key_of, run_all
 FOLDER = Path(__file__).parent / "results" / "labels"
 BASE = Settings(data="mnist", train_size=5000, hidden=(500, 500), epochs=25, weight=0.0, evaluate_every=25)
 
-METHODS: dict[str, dict[str, object]] = {
+METHODS: dict[str, dict[str, Any]] = {
     "backprop": {},
     "dropout": {"dropout": 0.5},
     "SHADOW": {"weight": 1.0},
@@ -36,7 +37,7 @@ WEIGHTED_RATES = (0.0125, 0.025, 0.05, 0.1, 0.2)
 # Methods without a weight get 15 rates over the range of step sizes rate·(1 + weight) of the others.
 PLAIN_RATES = tuple(round(0.0125 * 1.3677**i, 4) for i in range(15))
 
-UNTUNED: dict[str, dict[str, object]] = {
+UNTUNED: dict[str, dict[str, Any]] = {
     "backprop, rate .01": {"rate": 0.01},
     "backprop, rate .05": {"rate": 0.05},
     "same x twice, weight 4, rate .01": {"rate": 0.01, "weight": 4.0, "control": "same"},

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import sqrt
 from typing import Any
 
@@ -40,7 +41,7 @@ def few_labels() -> str:
     untuned = read_results(few.FOLDER / "untuned.jsonl")
     tuning = read_results(few.FOLDER / "tuning.jsonl")
     final = read_results(few.FOLDER / "final.jsonl")
-    fixed = {name: few.final_trials(few.replace(few.BASE, **change)) for name, change in few.UNTUNED.items()}
+    fixed = {name: few.final_trials(replace(few.BASE, **change)) for name, change in few.UNTUNED.items()}
     chosen = {name: few.choose(name, tuning) for name in few.METHODS}
     finals = {name: few.final_trials(setting) for name, setting in chosen.items()}
 
@@ -51,6 +52,7 @@ def few_labels() -> str:
     rows = []
     for name in fixed:
         mean, se = mean_and_se([100 * value for value in error[name]])
+        assert se is not None
         pilot, pilot_se = PILOT[name]
         z = (mean - pilot) / sqrt(se**2 + pilot_se**2)
         measured = [percent(error[name]), f"{pilot:.2f} ± {pilot_se:.2f}", f"{z:+.1f}"]
@@ -69,6 +71,7 @@ def few_labels() -> str:
     third = gaps([(name, "backprop") for name in finals if name != "backprop"], error)
     others = [other for other in finals if other != "SHADOW"]
     fourth = gaps([("SHADOW", other) for other in others], error)
+    assert few.BASE.train_size is not None
     held_out = few.BASE.train_size // 5 * len(few.TUNING_SEEDS)
     noise = 100 * sqrt(0.045 * 0.955 / held_out)
     short = [[name, percent(error[name]), percent(shadow[name]), percent(agree[name])] for name in finals]

@@ -16,6 +16,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -29,7 +30,7 @@ RATES = tuple(4.0**a * 0.001 for a in range(-2, 3))
 WEIGHTS = tuple(2.0**b for b in range(-3, 4))
 TUNING_STEPS = 100
 SEEDS = range(3)
-ARMS = {
+ARMS: dict[str, dict[str, Any]] = {
     "backprop": {},
     "SHADOW": {"weight": 1.0},
     "dropout": {"dropout": 0.5},

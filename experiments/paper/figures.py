@@ -35,7 +35,7 @@ WIDE_STEPS = 600  # of the curves at width 5000: one epoch
 STEPS = "steps of 100 images"
 DATA = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 Point = Mapping[str, Any]
-Curves = dict[str, dict[int, Sequence[Point]]]  # by arm and seed
+Curves = dict[str, dict[int, list[Point]]]  # by arm and seed
 
 
 def curves_of(folder: Path, part: str) -> Curves:
@@ -54,7 +54,7 @@ def title_of(folder: Path, part: str) -> str:
 
 
 def width_5000(folder: Path) -> Curves:
-    """The arms of mnist_width_5000.py beside those of this experiment, for the published folder."""
+    """Arms of experiments/mnist beside those of this one, of the published folder."""
     found: Curves = {}
     if folder == paper.FOLDER:
         for record in wide.read(wide.FOLDER / "curves.jsonl"):

@@ -18,8 +18,9 @@ import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from obverse.data import Dataset, load
 from obverse.training import Settings
@@ -82,7 +83,7 @@ class Part:
     given: dict[str, tuple[float, float]] = field(default_factory=dict)  # rate and weight, not to be chosen
 
 
-def plain(data: str, width: int, precision: str = "bf16") -> Settings:
+def plain(data: str, width: int, precision: Literal["float32", "bf16"] = "bf16") -> Settings:
     return Settings(data=data, hidden=(width, width), weight=0.0, precision=precision)
 
 
@@ -141,14 +142,18 @@ def climb(error: Callable[[int], float], start: int, low: int, high: int) -> int
         best = better
 
 
+def _second(error: Callable[[int, int], float], b: int, a: int) -> float:
+    return error(a, b)
+
+
 def alternate(
     error: Callable[[int, int], float], rates: tuple[int, int], weights: tuple[int, int]
 ) -> tuple[int, int]:
     """Climb in the exponent of the rate, then of the weight, in turn until neither moves."""
     a, b = RATES[1], 0
     while True:
-        rate = climb(lambda i, b=b: error(i, b), a, *rates)
-        weight = climb(lambda i, rate=rate: error(rate, i), b, *weights)
+        rate = climb(partial(_second, error, b), a, *rates)
+        weight = climb(partial(error, rate), b, *weights)
         if (rate, weight) == (a, b):
             return a, b
         a, b = rate, weight
@@ -206,7 +211,7 @@ class Trials:
         return once(run, self.data, self.folder / f"{self.name}.jsonl")
 
 
-def plan(parts: list[str], arms: list[str], seeds: list[int]) -> Iterator[tuple[str, str, int]]:
+def plan(parts: Sequence[str], arms: Sequence[str], seeds: Sequence[int]) -> Iterator[tuple[str, str, int]]:
     """What is run, seed by seed, so that what is cut off leaves whole seeds."""
     for part in parts:
         for seed in seeds:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from obverse._core.errors import ObverseError
 from obverse.diversity import intrinsic_dimension
-from obverse.identity import factorize, memorize
+from obverse.identity import Memorized, factorize, memorize
 from obverse.identity._factorize import product
 from obverse.ladder import compare, enumerate_teacher, random_student, tree
 from obverse.shadow.tab._bench import LAWS, Bench, simulate
@@ -73,6 +73,7 @@ def near_duplicates() -> dict[str, Any]:
             facts = memorize(x, y).facts
         except ObverseError:
             break
+        assert isinstance(facts, Memorized)
         if facts.errors:
             break
         least = 10.0**-power

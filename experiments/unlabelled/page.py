@@ -64,8 +64,8 @@ def classic(folder: Path) -> str:
         for name, values in errors_of(long["entries"]).items():
             mean, se = mean_and_se([100 * value for value in values])
             spread = "" if se is None else f" ± {se:.1f}"
-            rate, weight, denoise = few.choose_long(long_tuning["entries"], name)
-            chosen = f"{len(values)} seeds; rate {rate:g}, weight {weight:g}, denoise {denoise:g}"
+            rate, factor, denoise = few.choose_long(long_tuning["entries"], name)
+            chosen = f"{len(values)} seeds; rate {rate:g}, weight {factor:g}, denoise {denoise:g}"
             row = f"**here: {name}, {long['settings']['steps']:,} steps**"
             merged.append((row, f"{mean:.1f}{spread}", chosen))
     merged.sort(key=lambda row: -float(row[1].split()[0]))

@@ -62,7 +62,7 @@ LONG = {
 LATE = "noise, then shadow denoising too"
 LONG[LATE] = LONG["noise + shadow denoising"]
 # Plain training ends long before 10,000 steps; denoising from the middle on is for those alone.
-LONGER_METHODS = {
+LONGER_METHODS: dict[str, Sequence[str]] = {
     "long": ("plain", "noise", "noise + shadow denoising"),
     "longest": ("noise", LATE, "noise + shadow denoising"),
 }
@@ -80,8 +80,8 @@ class Method:
     loss: type[ShadowLoss] = ShadowLoss
 
     def settings(self, rate: float, strength: float) -> Settings:
-        sizes = {name: strength * (10 if name == "denoise" else 1) for name in self.weighted}
-        unlabelled = {"unlabelled": 100} if self.weighted else {}
+        sizes: dict[str, Any] = {name: strength * (10 if name == "denoise" else 1) for name in self.weighted}
+        unlabelled: dict[str, Any] = {"unlabelled": 100} if self.weighted else {}
         return replace(BASE, rate=rate, **self.changes, **unlabelled, **sizes)
 
     def grid(self) -> list[tuple[float, float]]:

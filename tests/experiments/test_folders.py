@@ -1,4 +1,4 @@
-"""Every experiment is a folder with its question, its command and its results, and `make docs` finds its page."""
+"""Every experiment is a folder with its question, command and results, and `make docs` finds its page."""
 
 from __future__ import annotations
 
