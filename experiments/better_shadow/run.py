@@ -14,7 +14,6 @@ Resumable; results in results/.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,7 +30,7 @@ from obverse.data import Dataset, load
 from obverse.shadow import ShadowLoss
 from obverse.training import Settings
 
-from .._lab.result_files import measure
+from .._lab.result_files import measure, read
 from .._lab.shadow_variants import FromEitherLayer, HalfTheBatch, Rising, Variant
 
 FOLDER = Path(__file__).parent / "results"
@@ -144,9 +143,7 @@ def choose(tuning: Mapping[str, Any], name: str, seeds: range = TUNING_SEEDS) ->
 
 def read_tuning(folder: Path) -> dict[str, Any]:
     """What was measured on the held-out MNIST points."""
-    found = json.loads((folder / "mnist-tuning.json").read_text(encoding="utf-8"))
-    entries: dict[str, Any] = found["entries"]
-    return entries
+    return read(folder / "mnist-tuning.json")["entries"]
 
 
 def winner(tuning: Mapping[str, Any]) -> str:

@@ -5,11 +5,11 @@ python -m experiments.compared.page
 
 from __future__ import annotations
 
-import json
 from textwrap import fill
 from typing import Any
 
 from .._lab.places import BENCHMARKS, DOCS
+from .._lab.result_files import read
 from .._lab.tables import put_between_marks, table
 
 NAMES = ("weightwatcher_mlp", "weightwatcher_mlp_mp_fit", "weightwatcher_pair", "weightwatcher_pair_mp_fit")
@@ -24,7 +24,7 @@ def row(result: dict[str, Any]) -> list[str]:
 
 
 def text() -> str:
-    results = [json.loads((BENCHMARKS / f"{name}.json").read_text(encoding="utf-8")) for name in NAMES]
+    results = [read(BENCHMARKS / f"{name}.json") for name in NAMES]
     [version] = {result["details"]["weightwatcher"] for result in results}
     machine = results[0]["machine"]
     head = ["net", "WeightWatcher's analysis", "its seconds", "audit, seconds", "times faster"]

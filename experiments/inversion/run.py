@@ -28,6 +28,7 @@ from obverse.shadow._recovery import relative_error
 
 from .._lab.machine import machine
 from .._lab.places import RUNS
+from .._lab.result_files import short
 from .sides import QUICK, Plan, Shadows, alternate, features_of, methods, tuned
 from .trained_nets import RECIPES, Trained, load_trained, test_error
 
@@ -80,10 +81,6 @@ def measure_layer(
 
 def shown_step(plan: Plan) -> int:
     return min(plan.refine, key=lambda steps: abs(steps - REFINED_SHOWN))
-
-
-def short(value: float) -> float:
-    return float(f"{value:.5g}")
 
 
 def begun(file: Path, plan: Plan) -> dict[str, Any]:

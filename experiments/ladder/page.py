@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from .._lab.places import DOCS, FIGURES
+from .._lab.result_files import read
 from .._lab.tables import put_between_marks, table
 from .figures import draw_dynamics, draw_overfitting, draw_real, draw_selectivity, draw_sgd
-from .tables import RESULTS, read, tables
+from .tables import RESULTS, tables
 
 GAPS = ("focus", "broadness", "decorrelation", "fourth", "forward", "backward", "weight", "recursive")
 NETS = ("digits-unshared", "digits-shared", "mnist-unshared", "mnist-shared")
@@ -67,14 +68,14 @@ def _pair(told: list[float], dealt: list[float]) -> str:
 
 
 def read_real() -> dict[str, Any]:
-    return read(RESULTS / "real", "summary")
+    return read(RESULTS / "real" / "summary.json")
 
 
 def draw(folder: Path = FIGURES) -> None:
-    draw_dynamics(read(RESULTS, "dynamics")["entries"], folder / "ladder-dynamics.png")
-    draw_selectivity(read(RESULTS, "selectivity"), "plain", folder / "ladder-selectivity.png")
-    draw_overfitting(read(RESULTS, "overfitting"), folder / "ladder-overfitting.png")
-    draw_sgd(read(RESULTS, "sgd"), folder / "ladder-sgd.png")
+    draw_dynamics(read(RESULTS / "dynamics.json")["entries"], folder / "ladder-dynamics.png")
+    draw_selectivity(read(RESULTS / "selectivity.json"), "plain", folder / "ladder-selectivity.png")
+    draw_overfitting(read(RESULTS / "overfitting.json"), folder / "ladder-overfitting.png")
+    draw_sgd(read(RESULTS / "sgd.json"), folder / "ladder-sgd.png")
     draw_real(read_real(), folder / "ladder-real.png")
 
 
@@ -85,7 +86,7 @@ def text() -> str:
         "**Gaps by what regions tell**: means over edges or regions, medians over 20 students. A row of "
         "zeros is exact, its last number the largest gap. Pairs and threes: trees that take two or three "
         "regions together; windows: of three, overlapping.\n\n"
-        + gaps_table(read(RESULTS, "gaps")["entries"]),
+        + gaps_table(read(RESULTS / "gaps.json")["entries"]),
         "**Two trainings, nothing lost**: the largest difference of any parameter in 1,000 steps.\n\n"
         + found["exact"],
         "**Two trainings, as information is lost** (graded: the teacher's events are merged into fewer):\n\n"

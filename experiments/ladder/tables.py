@@ -6,22 +6,16 @@ python -m experiments.ladder.tables [--results FOLDER]     prints them all
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from math import log2, sqrt
 from pathlib import Path
 from typing import Any
 
-from .._lab.result_files import mean, slope, summary
+from .._lab.result_files import mean, read, slope, summary
 from .._lab.tables import table
 
 RESULTS = Path(__file__).parent / "results"
 MATCHED = ("steps", "epochs", "loss")
-
-
-def read(results: Path, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
-    return found
 
 
 def number(value: float) -> str:
@@ -195,8 +189,8 @@ def gap_table(found: Mapping[str, Any]) -> str:
 
 
 def tables(results: Path = RESULTS) -> dict[str, str]:
-    dynamics = read(results, "dynamics")["entries"]
-    selective, over, sgd = (read(results, name) for name in ("selectivity", "overfitting", "sgd"))
+    dynamics = read(results / "dynamics.json")["entries"]
+    selective, over, sgd = (read(results / f"{name}.json") for name in ("selectivity", "overfitting", "sgd"))
     return {
         "exact": exact_table(dynamics),
         "drift": drift_table(dynamics),

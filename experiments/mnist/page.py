@@ -15,6 +15,7 @@ from obverse._core.statistics import mean_and_se
 from obverse.present.palette import LIGHT
 from obverse.training._compare import paired_p_value
 
+from .._lab.drawing import new_figure, save
 from .._lab.places import DOCS, FIGURES, ROOT
 from .._lab.tables import differences, gaps, holm, percent, put_between_marks, table
 from .._lab.trials import key_of, read_results
@@ -193,12 +194,7 @@ def seed_of(record: dict) -> int:
 
 
 def draw_curves(curves: list[dict], arms: list[str]) -> None:
-    import matplotlib
-
-    matplotlib.rcParams["svg.hashsalt"] = "obverse"
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    figure = new_figure(9, 4.2)
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     colors = LIGHT[:3]
     groups = {
@@ -214,9 +210,7 @@ def draw_curves(curves: list[dict], arms: list[str]) -> None:
         axes.grid(alpha=0.3, which="both")
         axes.legend(frameon=False, fontsize=8)
     panels[0].set_ylabel("error, %")
-    place = FIGURES / "mnist-width-5000.svg"
-    place.parent.mkdir(exist_ok=True)
-    figure.savefig(place, metadata={"Date": None})
+    save(figure, FIGURES / "mnist-width-5000.svg")
 
 
 def draw_arm(axes: Any, curves: list[dict], arm: str, color: str) -> None:

@@ -133,9 +133,9 @@ def test_the_contest_runs_resumes_and_publishes_what_the_runs_say(tiny, tmp_path
 
 def test_another_run_in_the_place_is_not_taken(tiny, tmp_path):
     base = tiny.base_settings()
-    tiny.run(replace(base, epochs=1), tmp_path / "run")
+    tiny.train(replace(base, epochs=1), tmp_path / "run")
     with pytest.raises(SystemExit, match="other settings"):
-        tiny.run(replace(base, epochs=1, rate=0.01), tmp_path / "run")
+        tiny.train(replace(base, epochs=1, rate=0.01), tmp_path / "run")
 
 
 def test_the_published_numbers_follow_from_the_published_runs(contest):
