@@ -11,16 +11,16 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 WATCHER := .venv-weightwatcher
 WATCHER_PIP := $(WATCHER)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-all lint docs experiments-quick claims coverage bench bench-memorize bench-weightwatcher clean
+.PHONY: help demo test test-all lint docs experiments-quick claims architectures bench bench-memorize bench-weightwatcher clean
 
 help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
 	@echo "make test      lint, types, tests"
 	@echo "make test-all  the slow tests too"
-	@echo "make docs      rebuild tables and figures from experiments/results, then the site in docs/_build/html"
+	@echo "make docs      rebuild tables and figures from experiments/*/results, then the site in docs/_build/html"
 	@echo "make experiments-quick  every training experiment in small, in minutes; figures in runs/quick and docs"
-	@echo "make claims    run every claim in full (half an hour), publish verdicts and page in experiments/results"
-	@echo "make coverage  shadows of public architectures; results in experiments/results/coverage"
+	@echo "make claims    run every claim in full (half an hour), publish verdicts in experiments/claims/results"
+	@echo "make architectures  shadows of public architectures; results in experiments/architectures/results"
 	@echo "make bench     speed as ratios; results in benchmarks/results"
 	@echo "make bench-memorize  a data set by heart, built against trained; needs CIFAR-10"
 	@echo "make bench-weightwatcher  the audit timed beside WeightWatcher, in $(WATCHER)"
@@ -78,8 +78,8 @@ $(VENV)/architectures: $(VENV)/developer
 test-all: lint $(VENV)/architectures
 	$(BIN)/pytest -n auto --dist loadfile
 
-coverage: $(VENV)/architectures
-	$(BIN)/python experiments/coverage.py
+architectures: $(VENV)/architectures
+	$(BIN)/python -m experiments.architectures.run
 
 # Sphinx, its Markdown and its theme: what the site needs beyond obverse itself.
 $(VENV)/documentation: $(VENV)/installed
@@ -88,37 +88,16 @@ $(VENV)/documentation: $(VENV)/installed
 
 # The pages first, then the site: offline, with warnings as errors.
 docs: $(VENV)/documentation
-	$(BIN)/python experiments/make_results.py
-	$(BIN)/python experiments/make_audit_tables.py
-	$(BIN)/python experiments/make_claims_tables.py
-	$(BIN)/python experiments/make_coverage_table.py
-	$(BIN)/python experiments/make_inversion_page.py
-	$(BIN)/python experiments/make_cnn_tables.py
-	$(BIN)/python experiments/make_identity_page.py
-	$(BIN)/python experiments/make_ladder_page.py
-	$(BIN)/python experiments/make_generators_page.py
-	$(BIN)/python experiments/make_paper_page.py
-	$(BIN)/python experiments/make_few_labels_page.py
-	$(BIN)/python experiments/make_unlabelled_page.py
-	$(BIN)/python experiments/make_papers_page.py
-	$(BIN)/python experiments/make_compared_table.py
+	$(BIN)/python -m experiments docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "Open the site in a browser: $(CURDIR)/docs/_build/html/index.html"
 
 experiments-quick: $(VENV)/installed
-	$(BIN)/python experiments/quick.py
+	$(BIN)/python -m experiments quick
 	$(MAKE) docs
 
 claims: $(VENV)/installed
-	$(BIN)/obverse claims run 'alm.*' --out runs/claims
-	$(BIN)/obverse claims run 'alm.sec4.*' --long --out runs/claims-trained
-	$(BIN)/obverse claims run 'identity.*' --out runs/claims-identity
-	$(BIN)/obverse claims run 'ladder.*' --out runs/claims-ladder
-	$(BIN)/obverse claims run 'vae.*' 'gan.*' --out runs/claims-generative
-	@for each in claims claims-trained claims-identity claims-ladder claims-generative; do \
-	  mkdir -p experiments/results/$$each; \
-	  cp runs/$$each/claims.json runs/$$each/claims.html experiments/results/$$each; \
-	done
+	$(BIN)/python -m experiments.claims.run
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/run_all.py

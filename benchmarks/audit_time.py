@@ -52,7 +52,7 @@ def audit_ratio(name: str) -> Callable[[int], Outcome]:
             1.6,
             {side: seconds[side] for side in ("audit", "singular values")},
             sizes=SIZES[name],
-            to_tall_layers={"ratio": fastest.ratio, "low": fastest.spread[0], "high": fastest.spread[1]},
+            to_tall_layers={"ratio": fastest.ratio, **fastest.range},
         )
 
     return ratio

@@ -69,7 +69,8 @@ def blocked(points: Tensor, k: int = PAIRS, block: int = 2048) -> Tensor:
             best = values.topk(min(keep, len(values)), largest=False).indices
             values, pairs = values[best], pairs[best]
     apart = points[pairs[:, 0]].double() - points[pairs[:, 1]].double()
-    return apart.norm(dim=1).sort().values[:k]
+    distances: Tensor = apart.norm(dim=1)
+    return distances.sort().values[:k]
 
 
 def brute(points: Tensor) -> float:

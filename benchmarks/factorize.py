@@ -30,7 +30,8 @@ def one_angle(size: int) -> Tensor:
     """A rotation of planes at random, all by 1."""
     basis, _ = torch.linalg.qr(random_target(size))
     turn = torch.tensor([[cos(1), -sin(1)], [sin(1), cos(1)]], dtype=torch.float64)
-    return basis @ torch.kron(torch.eye(size // 2, dtype=torch.float64), turn) @ basis.T
+    turned: Tensor = basis @ torch.kron(torch.eye(size // 2, dtype=torch.float64), turn) @ basis.T
+    return turned
 
 
 def least(matrix: Tensor, layers: int) -> None:
@@ -63,7 +64,7 @@ def factorize_ratio(size: int) -> Callable[[int], Outcome]:
             size=size,
             layers=layers,
             relative_error=float(error / torch.linalg.matrix_norm(matrix, 2)),
-            one_angle={"ratio": longest.ratio, "low": longest.spread[0], "high": longest.spread[1]},
+            one_angle={"ratio": longest.ratio, **longest.range},
         )
 
     return ratio

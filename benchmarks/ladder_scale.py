@@ -18,7 +18,7 @@ from measure import Outcome, alternate, publish
 
 from obverse.ladder._compare import compare as compare_ladder
 from obverse.ladder._regions import RegionGraph, tree, windows
-from obverse.ladder._student import random_student
+from obverse.ladder._student import Norm, random_student
 from obverse.ladder._teacher import enumerate_teacher
 
 # More inputs on trees, and more edges over the same inputs: windows that overlap.
@@ -42,7 +42,7 @@ print(json.dumps([seconds, peak, found]))
 """
 
 
-def ladder(graph: RegionGraph, leaves: int, norm: str = "before") -> Callable[[], float]:
+def ladder(graph: RegionGraph, leaves: int, norm: Norm = "before") -> Callable[[], float]:
     """Everything on these regions, from the teacher on; returns the largest gap of an entry of ΔW."""
 
     def run() -> float:

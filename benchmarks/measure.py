@@ -7,7 +7,7 @@ import gc
 import json
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
@@ -36,6 +36,11 @@ class Outcome:
     bar: float
     spread: tuple[float, float] | None = None
     details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def range(self) -> dict[str, float]:
+        """The two ends of the spread, by name."""
+        return {} if self.spread is None else dict(zip(("low", "high"), self.spread, strict=True))
 
     @property
     def holds(self) -> bool:
@@ -73,7 +78,7 @@ def _cpu_model() -> str:
 
 
 def alternate(
-    sides: dict[str, Callable[[], object]], repetitions: int, warm_up: int = 2
+    sides: Mapping[str, Callable[[], object]], repetitions: int, warm_up: int = 2
 ) -> dict[str, list[float]]:
     """Seconds of each side, one run of each in turn; the order turns round at every repetition."""
     for _ in range(warm_up):

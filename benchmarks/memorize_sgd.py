@@ -18,7 +18,7 @@ from measure import RESULTS, Outcome, machine
 from torch import Tensor, nn
 
 from obverse.data import load
-from obverse.identity import memorize
+from obverse.identity import Memorized, memorize
 from obverse.nets import relu_mlp
 
 BATCH, MOMENTUM, CLASSES = 100, 0.9, 10
@@ -64,6 +64,7 @@ def contest(x: Tensor, y: Tensor, limit: float) -> dict[str, Any]:
     built = memorize(x, y, classes=CLASSES)
     seconds = perf_counter() - start
     facts = built.facts
+    assert isinstance(facts, Memorized)
     numbers, inputs = facts.parameters + facts.projection, facts.inputs
     flat = scaled(x.flatten(1))
     pilots = [

@@ -38,7 +38,7 @@ def main() -> int:
     outcomes = []
     for script, results in SCRIPTS.items():
         print(f"{script} …", file=sys.stderr)
-        command = [sys.executable, RESULTS.parent / f"{script}.py", *options]
+        command = [sys.executable, str(RESULTS.parent / f"{script}.py"), *options]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         contents = [json.loads((RESULTS / f"{name}.json").read_text()) for name in results]
         machine, *_ = [content.pop("machine") for content in contents]  # before the script loaded it itself

@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from obverse.claims import _registry, claims
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -21,6 +23,8 @@ def blocks(page: Path) -> list[str]:
 def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType(f"docs_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # as in a file: functions are found by name
+    claims()
+    monkeypatch.setattr(_registry, "_CLAIMS", dict(_registry._CLAIMS))  # a page's own claims end with it
     for number, block in enumerate(blocks(page), start=1):
         file = tmp_path / f"block_{number}.py"  # so that the source of its functions can be read
         file.write_text(block, encoding="utf-8")

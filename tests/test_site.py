@@ -21,13 +21,14 @@ import pytest
 from typer.main import get_command
 
 import obverse
+from experiments.claims import papers
 from obverse.app.main import app
 from obverse.claims import claims
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)
-TEXTS = [ROOT / "README.md", *PAGES]
+TEXTS = [ROOT / "README.md", *PAGES, *sorted((ROOT / "experiments").rglob("README.md"))]
 INSTRUMENTS = (
     "shadow",
     "training",
@@ -201,27 +202,19 @@ def test_every_figure_exists_and_says_what_it_shows() -> None:
 
 
 def test_every_figure_is_drawn_by_a_script_or_by_a_command_on_its_page() -> None:
-    making = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ndocs:")[2].partition("\n\n")[0]
-    scripts = {ROOT / name for name in re.findall(r"\$\(BIN\)/python (\S+\.py)", making)}
-    assert len(scripts) > 10
-    seen: set[Path] = set()
-    while scripts - seen:  # and what they import from beside them
-        script = (scripts - seen).pop()
-        seen.add(script)
-        for name in re.findall(r"^(?:import|from) (\w+)", script.read_text(encoding="utf-8"), re.MULTILINE):
-            neighbour = script.parent / f"{name}.py"
-            if neighbour.is_file():
-                scripts.add(neighbour)
-    source = "".join(script.read_text(encoding="utf-8") for script in seen)
+    folders = {page.parent for page in (ROOT / "experiments").glob("*/page.py")}  # what `make docs` calls
+    assert len(folders) > 10
+    folders.add(ROOT / "experiments" / "gan_equilibrium")  # drawn by the page of the generators
+    source = "".join(file.read_text(encoding="utf-8") for folder in folders for file in folder.glob("*.py"))
     for page in PAGES:
         for _, file in images(page):
             stem, name = Path(file).stem, Path(file).name
             if name == "shadows.png":  # of a trained net, which is not kept
                 assert "`obverse sample runs/first`" in (DOCS / "shadow.md").read_text(encoding="utf-8")
             elif stem.startswith("explore-"):  # of the real page in a browser, which `make docs` does without
-                taken = (ROOT / "experiments" / "explore_pictures.py").read_text(encoding="utf-8")
+                taken = (ROOT / "experiments" / "explorer" / "run.py").read_text(encoding="utf-8")
                 assert f'"{stem.removeprefix("explore-")}": ' in taken
-                assert "`python experiments/explore_pictures.py`" in page.read_text(encoding="utf-8")
+                assert "`python -m experiments.explorer.run`" in page.read_text(encoding="utf-8")
             else:
                 drawn = f'"{name}"' in source or f'"{stem.removeprefix("paper-")}"' in source
                 assert drawn, f"{page.name}: {file}"
@@ -297,17 +290,16 @@ def test_scripts_and_targets_that_pages_name_exist() -> None:
         for line, _ in shell_lines(page.read_text(encoding="utf-8")):
             for name in re.findall(r"\b(?:experiments|benchmarks|examples)/[\w/.-]+\.(?:py|toml)\b", line):
                 assert (ROOT / name).is_file(), f"{page.name}: {name}"
+            for name in re.findall(r"\bpython -m (experiments(?:\.\w+)+)", line):
+                assert (ROOT / f"{name.replace('.', '/')}.py").is_file(), f"{page.name}: {name}"
             target = re.match(r"make ([\w-]+)", line)
             assert target is None or target[1] in targets, f"{page.name}: {line}"
 
 
-def test_every_claim_stands_in_the_table_once_and_as_the_results_have_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+def test_every_claim_stands_in_the_table_once_and_as_the_results_have_it() -> None:
     page = (DOCS / "papers.md").read_text(encoding="utf-8")
     table = page.partition("<!-- results -->\n")[2].partition("<!-- end of results -->")[0]
-    assert table == import_module("make_papers_page").text(), "run make docs"
+    assert table == papers.text(), "run make docs"
     ids = Counter(
         id for row in table.splitlines() for id in re.findall(r"`([^`]+)`", row.partition(" | ")[0])
     )

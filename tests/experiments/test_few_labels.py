@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,27 +14,27 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from experiments.few_labels import methods
+from experiments.few_labels import page as few_page
+from experiments.few_labels import run as few_labels
+from experiments.label_noise import page as noise_page
+from experiments.label_noise import run as label_noise
 from obverse._core.errors import BadInput
 from obverse.data import Dataset, load
 from obverse.nets import relu_mlp
 from obverse.shadow import ShadowLoss
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = ("few_label_methods", "few_labels", "label_noise", "make_few_labels_page")
 ROUNDING = 1e-5  # float32, sums of at most some hundred terms of size 1
 CHANCE = 5
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Any]:
-    """The scripts of both experiments, as modules."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "experiments")
-        before = set(sys.modules)
-        yield SimpleNamespace(**{name: __import__(name) for name in SCRIPTS})
-        for name in set(sys.modules) - before:  # scripts import each other by bare names: leave none behind
-            if Path(getattr(sys.modules[name], "__file__", None) or "").parent == ROOT / "experiments":
-                del sys.modules[name]
+def lab() -> Any:
+    """The modules of both experiments."""
+    return SimpleNamespace(
+        methods=methods, few=few_labels, noise=label_noise, few_page=few_page, noise_page=noise_page
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +55,7 @@ def loss_of(
     lab: Any, method: str, strength: float | None, net: nn.Module
 ) -> Callable[[Tensor, Tensor], Tensor]:
     generator, numbers = torch.Generator().manual_seed(CHANCE), np.random.default_rng(CHANCE)
-    return lab.few_label_methods.batch_loss(method, strength, net, (1, 8, 8), 10, generator, numbers)
+    return lab.methods.batch_loss(method, strength, net, (1, 8, 8), 10, generator, numbers)
 
 
 # The oracles: plain formulas on the weight matrices, without obverse.
@@ -149,19 +148,17 @@ def test_shuffled_shadows_are_not_shadows(lab: Any, batch: tuple[Tensor, Tensor]
 
 
 def test_only_the_methods_with_dropout_drop(lab: Any) -> None:
-    rates = {m: lab.few_label_methods.dropout_of(m, 0.2) for m in lab.few_label_methods.METHODS}
+    rates = {m: lab.methods.dropout_of(m, 0.2) for m in lab.methods.METHODS}
     assert {m: r for m, r in rates.items() if r} == {"dropout": 0.2, "SHADOW + dropout": 0.5}
-    trial = lab.few_labels.final_trials(
-        lab.few_labels.QUICK, lab.few_labels.QUICK.cells[0], "dropout", (0.1, 0.2)
-    )
-    net = lab.few_labels.initial(trial[0], load("digits"))
+    trial = lab.few.final_trials(lab.few.QUICK, lab.few.QUICK.cells[0], "dropout", (0.1, 0.2))
+    net = lab.few.initial(trial[0], load("digits"))
     assert [module.p for module in net.modules() if isinstance(module, nn.Dropout)] == [0.2, 0.2]
 
 
 def test_pretraining_learns_to_give_back_what_was_hidden(lab: Any, digits: Dataset) -> None:
     net, x = small_net(), digits.train_x[:200]
     before = [parameter.detach().clone() for parameter in net.parameters()]
-    made = lab.few_label_methods.pretrained(net, x, 0.5, torch.Generator().manual_seed(0))
+    made = lab.methods.pretrained(net, x, 0.5, torch.Generator().manual_seed(0))
     for old, now in zip(before, net.parameters(), strict=True):
         assert torch.equal(old, now.detach())  # the net it was given stays
     assert torch.equal(made.h3.weight, net.h3.weight)
@@ -177,7 +174,7 @@ def test_pretraining_learns_to_give_back_what_was_hidden(lab: Any, digits: Datas
 
 
 def test_labelled_points_are_balanced_nested_and_never_held_out(lab: Any, digits: Dataset) -> None:
-    draw = lab.few_labels.labelled
+    draw = lab.few.labelled
     (few, held), (many, again) = draw(digits, 50, 300, 3), draw(digits, 200, 300, 3)
     assert torch.bincount(digits.train_y[many]).tolist() == [20] * 10
     assert set(few.tolist()) < set(many.tolist())
@@ -190,7 +187,7 @@ def test_labelled_points_are_balanced_nested_and_never_held_out(lab: Any, digits
 
 
 def test_everyone_has_six_settings_in_the_same_range(lab: Any) -> None:
-    few = lab.few_labels
+    few = lab.few
     for data in ("mnist", "cifar10"):
         plain = [rate for rate, _ in few.grid("plain", data)]
         for method in few.METHODS:
@@ -201,8 +198,8 @@ def test_everyone_has_six_settings_in_the_same_range(lab: Any) -> None:
 
 def tiny(lab: Any) -> tuple[Any, Any]:
     methods = ("plain", "noise", "dropout", "denoising pretraining")
-    cell = replace(lab.few_labels.QUICK.cells[0], steps=4, methods=methods)
-    return replace(lab.few_labels.QUICK, cells=(cell,), width=20), cell
+    cell = replace(lab.few.QUICK.cells[0], steps=4, methods=methods)
+    return replace(lab.few.QUICK, cells=(cell,), width=20), cell
 
 
 def without_time(file: Path) -> list[dict[str, Any]]:
@@ -213,8 +210,8 @@ def without_time(file: Path) -> list[dict[str, Any]]:
 def test_a_cell_is_tuned_paired_and_resumed(
     lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = lab.few_labels
-    monkeypatch.setattr(lab.few_label_methods, "PRETRAINING_STEPS", 3)
+    few = lab.few
+    monkeypatch.setattr(lab.methods, "PRETRAINING_STEPS", 3)
     plan, cell = tiny(lab)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     for folder in (whole, parts):
@@ -239,9 +236,9 @@ def test_a_cell_is_tuned_paired_and_resumed(
         result: dict[str, Any] = run(trial, data)
         return result
 
-    run = few.run
+    run = few.run_trial
     few._kept.clear()
-    monkeypatch.setattr(few, "run", counted)
+    monkeypatch.setattr(few, "run_trial", counted)
     few.run_cell(plan, cell, parts, None)
     assert len(measured) == 4 + 8
     assert without_time(parts / "tuning.jsonl") == tuning
@@ -249,22 +246,22 @@ def test_a_cell_is_tuned_paired_and_resumed(
 
 
 def test_what_diverges_counts_as_guessing(lab: Any, digits: Dataset) -> None:
-    few = lab.few_labels
+    few = lab.few
     plan, cell = tiny(lab)
     (trial, *_) = few.final_trials(plan, replace(cell, steps=30), "plain", (1e6, None))
-    record = few.run(trial, digits)
+    record = few.run_trial(trial, digits)
     assert record["error"] == pytest.approx(0.9)
     json.dumps(record, allow_nan=False)
 
 
 def noisy_trial(lab: Any, **change: Any) -> Any:
-    noise = lab.label_noise
+    noise = lab.noise
     plan = replace(noise.QUICK, width=20, epochs=3, held_out=400)
     return replace(noise.final_trials(plan, "40% flipped", "plain", (0.1, None))[0], **change)
 
 
 def test_wrong_labels_are_as_many_as_said_and_the_same_for_every_method(lab: Any, digits: Dataset) -> None:
-    noise, trial = lab.label_noise, noisy_trial(lab)
+    noise, trial = lab.noise, noisy_trial(lab)
     rows, held = noise.points(trial, digits)
     assert (len(rows), len(held)) == (500, 400)
     assert not set(rows.tolist()) & set(held.tolist())
@@ -283,7 +280,7 @@ def test_wrong_labels_are_as_many_as_said_and_the_same_for_every_method(lab: Any
 def test_a_run_with_wrong_labels_reports_what_it_says(
     lab: Any, digits: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noise, trial = lab.label_noise, noisy_trial(lab)
+    noise, trial = lab.noise, noisy_trial(lab)
     kept: list[nn.Sequential] = []
 
     def keep(*arguments: Any) -> nn.Sequential:
@@ -292,7 +289,7 @@ def test_a_run_with_wrong_labels_reports_what_it_says(
 
     initial = noise.initial
     monkeypatch.setattr(noise, "initial", keep)
-    record = noise.run(trial, digits, {})
+    record = noise.run_trial(trial, digits, {})
     assert len(record["test_error"]) == len(record["held_out_error"]) == 3
     assert record["error"] == record["test_error"][-1]
     assert record["wrong"] == pytest.approx(0.4)
@@ -309,30 +306,30 @@ def test_a_run_with_wrong_labels_reports_what_it_says(
     on_held = forward(net, digits.train_x[held])[1].argmax(1)
     assert record["held_out_error"][-1] == pytest.approx(float((on_held != held_y).double().mean()), abs=1e-5)
 
-    tuning = noise.run(replace(trial, tuning=True), digits, {})
+    tuning = noise.run_trial(replace(trial, tuning=True), digits, {})
     assert tuning["error"] == record["held_out_error"][-1]  # judged by wrong labels
     assert tuning["test_error"] == []
 
 
 def test_the_best_epoch_is_the_one_a_user_sees(lab: Any) -> None:
     record = {"held_out_error": [0.5, 0.3, 0.4, 0.3], "test_error": [0.2, 0.15, 0.1, 0.05]}
-    assert lab.label_noise.best_epoch(record) == 1
+    assert lab.noise.best_epoch(record) == 1
 
 
 def test_human_labels_must_be_of_these_images(lab: Any, digits: Dataset, tmp_path: Path) -> None:
     clean = digits.train_y.numpy()
     file = tmp_path / "CIFAR-10_human.pt"
     torch.save({"clean_label": clean, "aggre_label": clean, "worse_label": (clean + 1) % 10}, file)
-    found = lab.label_noise.human_labels(file, digits)
+    found = lab.noise.human_labels(file, digits)
     assert torch.equal(found["worse_label"], (digits.train_y + 1) % 10)
     torch.save({"clean_label": clean[::-1].copy(), "aggre_label": clean, "worse_label": clean}, file)
     with pytest.raises(BadInput, match="in their order"):
-        lab.label_noise.human_labels(file, digits)
+        lab.noise.human_labels(file, digits)
 
 
 def test_pages_come_from_the_files(lab: Any, tmp_path: Path) -> None:
     """Made-up results: SHADOW clearly worse than plain, noise clearly better, dropout the same."""
-    few, noise, page = lab.few_labels, lab.label_noise, lab.make_few_labels_page
+    few, noise, page = lab.few, lab.noise, lab.few_page
     methods = ("plain", "SHADOW", "noise", "dropout", "mixup")
     cell = replace(few.QUICK.cells[0], methods=methods)
     plan = replace(few.QUICK, cells=(cell,), seeds=tuple(range(5)), longer=())
@@ -382,9 +379,9 @@ def test_pages_come_from_the_files(lab: Any, tmp_path: Path) -> None:
         few.run_missing(
             noise.final_trials(noisy, "20% flipped", method, setting), folder / "final.jsonl", made
         )
-    plans = {noisy: page.noise_results(noisy, folder)}
-    text = page.noise_page(plans, "figures/label-noise.svg")
+    plans = {noisy: lab.noise_page.noise_results(noisy, folder)}
+    text = lab.noise_page.noise_page(plans, "figures/label-noise.svg")
     assert "SHADOW is worse than plain by 2.00 points." in text
     assert noise.NOT_RUN in text
-    page.draw_noise(plans, tmp_path / "figures" / "label-noise.svg")
+    lab.noise_page.draw_noise(plans, tmp_path / "figures" / "label-noise.svg")
     assert (tmp_path / "figures" / "label-noise.svg").exists()

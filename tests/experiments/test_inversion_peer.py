@@ -1,28 +1,12 @@
-"""The peer of experiments/inversion.py does what it says: its gradient, and where it ends."""
+"""The peer of experiments/inversion does what it says: its gradient, and where it ends."""
 
 from __future__ import annotations
-
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-
-
-@pytest.fixture(scope="module")
-def peer() -> Iterator[ModuleType]:
-    sys.path.insert(0, str(EXPERIMENTS))
-    try:
-        import inversion_peer
-
-        yield inversion_peer
-    finally:
-        sys.path.remove(str(EXPERIMENTS))
+from experiments.inversion import peer
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:
@@ -53,7 +37,7 @@ def energy(features: nn.Module, x: Tensor, target: Tensor, tv: float, norm: floa
     return total
 
 
-def test_gradient_is_that_of_the_objective_image_by_image(peer: ModuleType) -> None:
+def test_gradient_is_that_of_the_objective_image_by_image() -> None:
     net, x, originals = tiny_net(), random(3, 2, 4, 5), random(3, 2, 4, 5, seed=1)
     targets = net(originals)
     found = peer.feature_slope(net, x, targets) + peer.regularizer_slope(x, tv=0.7, norm=0.3)
@@ -65,7 +49,7 @@ def test_gradient_is_that_of_the_objective_image_by_image(peer: ModuleType) -> N
 
 @pytest.mark.parametrize(("method", "rate", "within"), [("adam", 0.003, 0.003), ("momentum", 0.5, 1e-6)])
 def test_linear_features_end_at_the_solution_of_the_normal_equations(
-    peer: ModuleType, method: str, rate: float, within: float
+    method: str, rate: float, within: float
 ) -> None:
     """With norm = 0 and linear features the objective is quadratic: one linear system a row."""
     height, width, tv = 3, 4, 0.05
@@ -101,7 +85,7 @@ def test_linear_features_end_at_the_solution_of_the_normal_equations(
     assert (expected - 0.5).abs().max() > 0.1  # it did not start there
 
 
-def test_the_first_step_goes_against_the_sign_of_the_slope(peer: ModuleType) -> None:
+def test_the_first_step_goes_against_the_sign_of_the_slope() -> None:
     """Adam's first step is rate · sign(slope), whatever the slope's size."""
     net, start = tiny_net(), random(2, 2, 4, 4)
     target = net(random(2, 2, 4, 4, seed=1))
@@ -113,7 +97,7 @@ def test_the_first_step_goes_against_the_sign_of_the_slope(peer: ModuleType) -> 
     assert torch.equal(start, kept)
 
 
-def test_momentum_is_the_heavy_ball(peer: ModuleType) -> None:
+def test_momentum_is_the_heavy_ball() -> None:
     """Two steps by hand: v ← 0.9 v + slope, x ← x − rate · v."""
     net, start = tiny_net(), random(2, 2, 4, 4)
     target = net(random(2, 2, 4, 4, seed=1))
@@ -128,7 +112,7 @@ def test_momentum_is_the_heavy_ball(peer: ModuleType) -> None:
     torch.testing.assert_close(found, second)
 
 
-def test_images_of_a_batch_do_not_see_each_other(peer: ModuleType) -> None:
+def test_images_of_a_batch_do_not_see_each_other() -> None:
     net, start = tiny_net(), random(3, 2, 4, 4)
     target = net(random(3, 2, 4, 4, seed=1))
     together = peer.invert(net, target, (2, 4, 4), 20, start=start)
@@ -139,7 +123,7 @@ def test_images_of_a_batch_do_not_see_each_other(peer: ModuleType) -> None:
     torch.testing.assert_close(together, torch.cat(alone))
 
 
-def test_every_iteration_is_reported_and_stays_what_it_was(peer: ModuleType) -> None:
+def test_every_iteration_is_reported_and_stays_what_it_was() -> None:
     net = tiny_net()
     target = net(random(1, 2, 4, 4, seed=1))
     seen: dict[int, Tensor] = {}
@@ -157,7 +141,7 @@ def test_every_iteration_is_reported_and_stays_what_it_was(peer: ModuleType) -> 
     assert torch.equal(run(3), kept[3])  # a shorter run is the beginning of a longer one
 
 
-def test_a_target_of_zeros_divides_by_nothing(peer: ModuleType) -> None:
+def test_a_target_of_zeros_divides_by_nothing() -> None:
     slope = peer.feature_slope(
         lambda x: 3 * x, random(1, 1, 2, 2), torch.zeros(1, 1, 2, 2, dtype=torch.float64)
     )

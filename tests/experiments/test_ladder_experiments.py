@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -12,6 +11,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from experiments._lab import result_files
+from experiments.ladder import dynamics, overfitting, page, selectivity, sgd, tables
 from obverse.ladder._dynamics import lost_bits
 from obverse.ladder._passes import propagate
 from obverse.ladder._regions import tree
@@ -19,29 +20,21 @@ from obverse.ladder._selectivity import of_region
 from obverse.ladder._teacher import enumerate_teacher
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = (
-    "result_files",
-    "ladder_dynamics",
-    "ladder_selectivity",
-    "ladder_sgd",
-    "ladder_overfitting",
-    "ladder_figures",
-    "ladder_tables",
-    "make_ladder_page",
-)
 ROUNDING = 1e-12  # float64, sums of at most some hundred terms of size 1
 
 
 @pytest.fixture(scope="module")
 def lab():
-    """The scripts as modules."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "experiments")
-        before = set(sys.modules)
-        yield SimpleNamespace(**{name.removeprefix("ladder_"): __import__(name) for name in SCRIPTS})
-        for name in set(sys.modules) - before:  # they import each other by bare names: leave none behind
-            if Path(getattr(sys.modules[name], "__file__", None) or "").parent == ROOT / "experiments":
-                del sys.modules[name]
+    """The modules of the experiment."""
+    return SimpleNamespace(
+        result_files=result_files,
+        dynamics=dynamics,
+        selectivity=selectivity,
+        sgd=sgd,
+        overfitting=overfitting,
+        tables=tables,
+        page=page,
+    )
 
 
 def test_results_are_kept_and_none_is_measured_twice(lab, tmp_path):
@@ -236,7 +229,7 @@ def test_uneven_probabilities(lab):
 
 
 def test_figures_are_drawn_from_published_results(lab, tmp_path):
-    lab.make_ladder_page.draw(tmp_path)
+    lab.page.draw(tmp_path)
     drawn = {file.name for file in tmp_path.iterdir()}
     assert drawn == {
         f"ladder-{name}.png" for name in ("dynamics", "selectivity", "overfitting", "sgd", "real")
@@ -245,7 +238,7 @@ def test_figures_are_drawn_from_published_results(lab, tmp_path):
 
 def test_the_page_has_the_published_tables(lab):
     page = (ROOT / "docs" / "ladder.md").read_text(encoding="utf-8")
-    assert lab.make_ladder_page.text() in page
+    assert lab.page.text() in page
 
 
 def test_tables_from_published_results(lab):

@@ -1,4 +1,4 @@
-"""Numbers inside sentences of the docs are those of experiments/results/prose, rounded."""
+"""Numbers inside sentences of the docs are those of experiments/prose/results, rounded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOUND = json.loads((ROOT / "experiments" / "results" / "prose" / "numbers.json").read_text(encoding="utf-8"))
+FOUND = json.loads((ROOT / "experiments" / "prose" / "results" / "numbers.json").read_text(encoding="utf-8"))
 DIMENSION = FOUND["dimension"]
 
 
@@ -67,9 +67,9 @@ def test_the_bound_of_the_closed_form_holds() -> None:
 def test_the_program_says_what_was_measured() -> None:
     """The docstring of the closed form, and the explorer's theory bench."""
     source = ROOT / "src" / "obverse"
-    text = " ".join((source / "shadow" / "recovery.py").read_text(encoding="utf-8").split())
+    text = " ".join((source / "shadow" / "_recovery.py").read_text(encoding="utf-8").split())
     assert f"good to {BOUND} from t = 500 on, to {off(200)} at 200 and {off(100)} at 100" in text
     assert f"by up to {off(60)} at t = 60 and {off(30)} at 30" in text
-    bench = (source / "explore" / "page" / "bench.js").read_text(encoding="utf-8").replace("\\u00a0", " ")
+    bench = (source / "shadow" / "tab" / "bench.js").read_text(encoding="utf-8").replace("\\u00a0", " ")
     assert f"good to {BOUND} from t = 500 on and to {off(100)} at t = 100" in bench
     assert f"by up to {off(30)}." in bench

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
+from experiments._lab import tables
+from experiments.better_shadow import run as better
+from experiments.unlabelled import run as few
 from obverse.data import load
-
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-
-
-def scripts(*names: str) -> list[Any]:
-    """Scripts as modules; they import each other by bare names, of which none is left behind."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(EXPERIMENTS)
-        before = set(sys.modules)
-        found = [import_module(name) for name in names]
-        for name in set(sys.modules) - before:
-            if Path(getattr(sys.modules[name], "__file__", None) or "").parent == EXPERIMENTS:
-                del sys.modules[name]
-    return found
-
-
-better, pages, few = scripts("better_shadow", "make_unlabelled_page", "unlabelled")
 
 
 @pytest.fixture(scope="module")
@@ -104,13 +86,13 @@ def test_the_choice_is_the_least_held_out_error():
 
 
 def test_the_pages_numbers_are_those_of_the_files(tmp_path, monkeypatch):
-    errors = pages.errors_of({"a, b|1": {"test_error": 0.25}, "a, b|0": {"test_error": 0.5}, "c|0": {}})
+    errors = tables.errors_of({"a, b|1": {"test_error": 0.25}, "a, b|0": {"test_error": 0.5}, "c|0": {}})
     assert errors == {"a, b": [0.5, 0.25]}
-    assert "One seed" in pages.paired([("a", "b")], {"a": [0.1], "b": [0.2]})
-    table = pages.paired([("a", "b"), ("a", "missing")], {"a": [0.1, 0.2, 0.2], "b": [0.2, 0.2, 0.4]})
+    assert "One seed" in tables.paired([("a", "b")], {"a": [0.1], "b": [0.2]})
+    table = tables.paired([("a", "b"), ("a", "missing")], {"a": [0.1, 0.2, 0.2], "b": [0.2, 0.2, 0.4]})
     assert "-10.00" in table
     assert "missing" not in table
-    uneven = pages.paired(
+    uneven = tables.paired(
         [("a", "b"), ("a", "c")], {"a": [0.1, 0.2, 0.2], "b": [0.2, 0.2], "c": [0.1, 0.2, 0.5]}
     )
     assert "| a | b | -5.00 ± 5.00 |" in uneven  # over the seeds that both have

@@ -1,11 +1,10 @@
 """Public architectures have shadows, and the published table says what was measured.
 
-Needs pytorchcv and MONAI, installed without their dependencies: experiments/architectures.py says how.
+Needs pytorchcv and MONAI without their dependencies: experiments/architectures/catalogue.py says how.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import torch
 from torch import nn
 
+from experiments.architectures import page, run
 from obverse._core.errors import BadInput
 
 ROOT = Path(__file__).parents[2]
@@ -26,19 +26,12 @@ FAMILIES = {
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    """experiments/coverage.py, under a name that no installed package has."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "experiments")
-        spec = importlib.util.spec_from_file_location("coverage_script", ROOT / "experiments" / "coverage.py")
-        module = importlib.util.module_from_spec(spec)
-        patch.setitem(sys.modules, spec.name, module)
-        spec.loader.exec_module(module)
-        yield module
+    return run
 
 
 @pytest.fixture(scope="module")
 def published(script):
-    return script.make_coverage_table.read()
+    return page.read()
 
 
 @pytest.fixture(scope="module")
@@ -143,9 +136,9 @@ def test_batch_norms_are_not_left_as_the_identity(script):
 
 
 def test_the_page_shows_the_record(script, published):
-    page = script.make_coverage_table.PAGE.read_text(encoding="utf-8")
-    shown = page.partition("<!-- results -->\n")[2].partition("<!-- end of results -->\n")[0]
-    assert shown == script.make_coverage_table.page(published)
+    shown_page = page.PAGE.read_text(encoding="utf-8")
+    shown = shown_page.partition("<!-- results -->\n")[2].partition("<!-- end of results -->\n")[0]
+    assert shown == page.text(published)
 
 
 def test_the_record_is_of_the_whole_list(script, published):

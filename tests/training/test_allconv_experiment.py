@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import statistics
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from experiments.allconv import run
 from obverse.data import Dataset
 from obverse.training import ClassifierTask, Diverged, Settings, fit_classifier, initial_net
 from obverse.training._settings import read_toml
@@ -66,12 +66,8 @@ def test_the_file_for_imagenet_takes_a_step_of_training():
 
 
 @pytest.fixture
-def contest(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "experiments")
-    module = __import__("allconv")
-    assert Path(module.__file__) == ROOT / "experiments" / "allconv.py"
-    yield module
-    del sys.modules["allconv"]
+def contest():
+    return run
 
 
 @pytest.fixture
@@ -111,7 +107,7 @@ def test_rates_are_chosen_on_held_out_points_with_the_same_tries_for_all(contest
 
 
 def test_the_contest_runs_resumes_and_publishes_what_the_runs_say(tiny, tmp_path, monkeypatch, capsys):
-    tiny.main(tmp_path / "runs", tmp_path / "results.json")
+    tiny.run(tmp_path / "runs", tmp_path / "results.json")
     found = json.loads((tmp_path / "results.json").read_text())
     assert [row["variant"] for row in found["variants"]] == list(tiny.VARIANTS)
     for row in found["variants"]:
@@ -131,15 +127,15 @@ def test_the_contest_runs_resumes_and_publishes_what_the_runs_say(tiny, tmp_path
     assert "identity" in capsys.readouterr().out
     monkeypatch.setattr(tiny, "ClassifierTask", lambda *a: (_ for _ in ()).throw(Diverged("trained again")))
     before = (tmp_path / "results.json").read_bytes()
-    tiny.main(tmp_path / "runs", tmp_path / "results.json")  # only what diverged is trained again
+    tiny.run(tmp_path / "runs", tmp_path / "results.json")  # only what diverged is trained again
     assert (tmp_path / "results.json").read_bytes() == before
 
 
 def test_another_run_in_the_place_is_not_taken(tiny, tmp_path):
     base = tiny.base_settings()
-    tiny.run(replace(base, epochs=1), tmp_path / "run")
+    tiny.train(replace(base, epochs=1), tmp_path / "run")
     with pytest.raises(SystemExit, match="other settings"):
-        tiny.run(replace(base, epochs=1, rate=0.01), tmp_path / "run")
+        tiny.train(replace(base, epochs=1, rate=0.01), tmp_path / "run")
 
 
 def test_the_published_numbers_follow_from_the_published_runs(contest):

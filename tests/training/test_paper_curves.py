@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -17,27 +19,21 @@ from obverse.training import ClassifierTask, Settings, fit_classifier
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def experiment(monkeypatch):
-    """A module of the experiment by name."""
-    monkeypatch.syspath_prepend(ROOT / "experiments")
-    before = set(sys.modules)
-    yield __import__
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(ROOT / "experiments")):
-            del sys.modules[name]
-
-
 @pytest.fixture(scope="module")
 def digits():
     return load("digits")
 
 
+def experiment(name: str) -> ModuleType:
+    """A module of the experiment by name."""
+    return import_module(f"experiments.paper.{name}")
+
+
 TINY = Settings(data="digits", hidden=(40, 30), weight=1.0, rate=0.02, seed=3)
 
 
-def test_measuring_by_steps_trains_exactly_as_by_epochs(experiment, digits):
-    runs = experiment("paper_curves_runs")
+def test_measuring_by_steps_trains_exactly_as_by_epochs(digits):
+    runs = experiment("training")
     expected = fit_classifier(ClassifierTask(replace(TINY, epochs=2), digits))
     per_epoch = ClassifierTask(TINY, digits).steps_per_epoch
     record = runs.train(runs.Run("any", TINY, 2 * per_epoch, per_epoch), digits)
@@ -48,8 +44,8 @@ def test_measuring_by_steps_trains_exactly_as_by_epochs(experiment, digits):
             assert point[name] == runs.short(other[name])  # the same numbers, five digits of them kept
 
 
-def test_the_unscaled_shadow_is_the_papers_formula(experiment, digits):
-    runs, paper = experiment("paper_curves_runs"), experiment("paper_curves")
+def test_the_unscaled_shadow_is_the_papers_formula(digits):
+    runs, paper = experiment("training"), experiment("run")
     arm = paper.ARMS[paper.UNSCALED]
     run = runs.Run(paper.UNSCALED, replace(TINY, **arm.changes), 4, 2, scale=arm.scale)
     measured = runs.Measured(run, digits)
@@ -67,8 +63,8 @@ def test_the_unscaled_shadow_is_the_papers_formula(experiment, digits):
     assert float((theory.loss.twin(x, h) - expected).abs().max()) > 1e-3 * float(expected.max())
 
 
-def test_a_run_is_written_once_and_read_afterwards(experiment, digits, tmp_path, monkeypatch, capsys):
-    runs = experiment("paper_curves_runs")
+def test_a_run_is_written_once_and_read_afterwards(digits, tmp_path, monkeypatch, capsys):
+    runs = experiment("training")
     file = tmp_path / "deep" / "part.jsonl"
     run = runs.Run("any", TINY, 4, 2, points=50, audits=(4,))
     record = runs.once(run, digits, file)
@@ -86,15 +82,15 @@ def test_a_run_is_written_once_and_read_afterwards(experiment, digits, tmp_path,
         assert other.key not in runs.read(file)
 
 
-def test_what_diverges_counts_as_guessing(experiment, digits, tmp_path):
-    runs = experiment("paper_curves_runs")
+def test_what_diverges_counts_as_guessing(digits, tmp_path):
+    runs = experiment("training")
     record = runs.train(runs.Run("any", replace(TINY, rate=1e12), 20, 10), digits)
     assert (record["diverged"], record["test_error"]) == (True, 0.9)
     assert len(record["curve"]) < 3
 
 
-def test_the_audit_says_how_far_weights_have_moved(experiment, digits):
-    runs = experiment("paper_curves_runs")
+def test_the_audit_says_how_far_weights_have_moved(digits):
+    runs = experiment("training")
     measured = runs.Measured(runs.Run("any", replace(TINY, hidden=(40, 36)), 1, 1, audits=(0, 1)), digits)
     began = {name: weight.clone() for name, weight in measured.task.net.state_dict().items()}
     assert measured.evaluate()["audit"]["h1"]["moved"] == 0
@@ -119,8 +115,8 @@ def test_the_audit_says_how_far_weights_have_moved(experiment, digits):
         ({1: 9, 2: 5, 3: 4, 4: 3}, 2, 4),
     ],
 )
-def test_the_climb_ends_where_no_neighbour_is_better(experiment, errors, start, best):
-    climb = experiment("paper_curves").climb
+def test_the_climb_ends_where_no_neighbour_is_better(errors, start, best):
+    climb = experiment("run").climb
     asked = []
 
     def error(a):
@@ -131,16 +127,16 @@ def test_the_climb_ends_where_no_neighbour_is_better(experiment, errors, start, 
     assert {best - 1, best + 1} & set(errors) <= set(asked)
 
 
-def test_rate_and_weight_are_chosen_in_turn_until_neither_moves(experiment):
-    alternate = experiment("paper_curves").alternate
+def test_rate_and_weight_are_chosen_in_turn_until_neither_moves():
+    alternate = experiment("run").alternate
     # At weight 2^0 the best rate is a = 2; at the better weight 2^−1 it is a = 3.
     table = {(2, 0): 5, (1, 0): 6, (3, 0): 6, (2, -1): 4, (2, 1): 9, (2, -2): 5, (3, -1): 3, (1, -1): 9}
     assert alternate(lambda a, b: table.get((a, b), 9), (-2, 5), (-3, 3)) == (3, -1)
     assert alternate(lambda a, b: abs(a - 3), (-2, 5), (0, 0)) == (3, 0)
 
 
-def test_rates_are_chosen_on_held_out_points_and_arms_take_what_they_say(experiment, monkeypatch, tmp_path):
-    paper = experiment("paper_curves")
+def test_rates_are_chosen_on_held_out_points_and_arms_take_what_they_say(monkeypatch, tmp_path):
+    paper = experiment("run")
     asked = []
 
     def once(run, data, file):
@@ -169,9 +165,9 @@ def test_rates_are_chosen_on_held_out_points_and_arms_take_what_they_say(experim
     assert asked[-1] == (paper.SHADOW, 0, 2, part.steps, "cifar10-500.jsonl")
 
 
-def test_every_part_runs_whole_segments_and_audits_at_measurements(experiment):
-    paper = experiment("paper_curves")
-    for part in [*paper.PARTS.values(), *map(paper.quick, paper.PARTS.values())]:
+def test_every_part_runs_whole_segments_and_audits_at_measurements():
+    paper = experiment("run")
+    for part in [*paper.PARTS.values(), *map(paper.reduced, paper.PARTS.values())]:
         assert part.steps % part.every == 0
         assert all(step % part.every == 0 and step <= part.steps for step in part.audits)
         assert part.base.weight == 0
@@ -180,8 +176,8 @@ def test_every_part_runs_whole_segments_and_audits_at_measurements(experiment):
     assert [arm for _, arm, _ in order] == [paper.BACKPROP, paper.SHADOW] * 2
 
 
-def test_quick_results_never_touch_the_published_ones(experiment):
-    paper = experiment("paper_curves")
+def test_quick_results_never_touch_the_published_ones():
+    paper = experiment("run")
     assert paper.FOLDER not in (paper.QUICK_FOLDER.resolve(), *paper.QUICK_FOLDER.resolve().parents)
 
 
@@ -225,8 +221,8 @@ def fake_curve(start):
     ]
 
 
-def test_bands_are_over_the_seeds_and_at_the_steps_that_all_have(experiment):
-    figures = experiment("paper_curves_figures")
+def test_bands_are_over_the_seeds_and_at_the_steps_that_all_have():
+    figures = experiment("figures")
     seeds = {0: fake_curve(0.2), 1: fake_curve(0.4)[:2]}
     found = figures.over_seeds(seeds, lambda point: point["test_error"])
     assert found == {0: [0.2, 0.4], 300: [0.2 / 301, 0.4 / 301]}
@@ -234,9 +230,9 @@ def test_bands_are_over_the_seeds_and_at_the_steps_that_all_have(experiment):
 
 
 @pytest.fixture
-def results(experiment, tmp_path):
+def results(tmp_path):
     """A folder with made-up results of the parts at width 1000 and 500."""
-    paper = experiment("paper_curves")
+    paper = experiment("run")
     for name in ("mnist-1000", "cifar10-1000", "cifar10-500"):
         part = paper.PARTS[name]
         lines = []
@@ -250,8 +246,8 @@ def results(experiment, tmp_path):
     return tmp_path
 
 
-def test_figures_come_from_the_files_alone(experiment, results):
-    figures = experiment("paper_curves_figures")
+def test_figures_come_from_the_files_alone(results):
+    figures = experiment("figures")
     drawn = figures.draw_all(results, results / "figures")
     assert [place.stem for place in drawn] == ["paper-figures-3-5", "paper-figures-6-7", "paper-random-like"]
     assert all(place.stat().st_size < 1_000_000 for place in drawn)
@@ -261,8 +257,8 @@ def test_figures_come_from_the_files_alone(experiment, results):
     assert (results / "a.svg").read_bytes() == (results / "b.svg").read_bytes()
 
 
-def test_tables_say_what_the_files_say(experiment, results):
-    paper, page = experiment("paper_curves"), experiment("make_paper_page")
+def test_tables_say_what_the_files_say(results):
+    paper, page = experiment("run"), experiment("page")
     curves = page.curves_of(results, "mnist-1000")
     found = page.at(curves, 600, page.field("test_error"))
     by_hand = [json.loads(line) for line in (results / "mnist-1000.jsonl").read_text().splitlines()]
@@ -280,8 +276,8 @@ def test_tables_say_what_the_files_say(experiment, results):
     )
 
 
-def test_runs_that_diverged_are_named_and_not_averaged(experiment, results):
-    paper, page = experiment("paper_curves"), experiment("make_paper_page")
+def test_runs_that_diverged_are_named_and_not_averaged(results):
+    paper, page = experiment("run"), experiment("page")
     assert page.diverged(results, "mnist-1000") == ""
     lines = (results / "mnist-1000.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
@@ -295,8 +291,8 @@ def test_runs_that_diverged_are_named_and_not_averaged(experiment, results):
     assert "(1 seed)" in page.told(curves, paper.DROPOUT, paper.BACKPROP, 600)
 
 
-def test_arms_that_lack_a_seed_are_compared_over_the_others(experiment, results):
-    paper, page = experiment("paper_curves"), experiment("make_paper_page")
+def test_arms_that_lack_a_seed_are_compared_over_the_others(results):
+    paper, page = experiment("run"), experiment("page")
     found = page.at(page.curves_of(results, "mnist-1000"), 600, page.field("test_error"))
     pair = [(paper.DROPOUT, paper.BACKPROP)]
     del found[paper.DROPOUT][1]
@@ -306,10 +302,10 @@ def test_arms_that_lack_a_seed_are_compared_over_the_others(experiment, results)
     assert page.paired(found, pair) == "Too few seeds for a paired test."
 
 
-def test_cifar100_goes_through_the_same_script(experiment, tmp_path, monkeypatch, capsys):
+def test_cifar100_goes_through_the_same_script(tmp_path, monkeypatch, capsys):
     """On small files of the official format, fine labels and all."""
     small_cifar100(tmp_path / "cifar100", monkeypatch)
-    paper = experiment("paper_curves")
+    paper = experiment("run")
     assert set(paper.BY_NAME_ONLY) <= set(paper.PARTS)
     part = paper.PARTS["cifar100-500"]
     small = replace(
@@ -327,8 +323,8 @@ def test_cifar100_goes_through_the_same_script(experiment, tmp_path, monkeypatch
 
 
 @pytest.mark.slow
-def test_the_quick_version_runs_everything_and_draws_it(experiment, tmp_path, monkeypatch):
-    paper = experiment("paper_curves")
+def test_the_quick_version_runs_everything_and_draws_it(tmp_path, monkeypatch):
+    paper = experiment("run")
     monkeypatch.setattr(paper, "QUICK_FOLDER", tmp_path)
     monkeypatch.setattr(sys, "argv", ["x", "--quick"])
     paper.main()
@@ -336,4 +332,4 @@ def test_the_quick_version_runs_everything_and_draws_it(experiment, tmp_path, mo
         arms = [json.loads(line)["arm"] for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
         assert arms == [*paper.PARTS[name].arms] * 2
     assert len(list((tmp_path / "figures").iterdir())) == 4
-    assert "## Tuning" in experiment("make_paper_page").page(tmp_path)
+    assert "## Tuning" in experiment("page").text(tmp_path)
