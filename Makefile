@@ -11,12 +11,13 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 WATCHER := .venv-weightwatcher
 WATCHER_PIP := $(WATCHER)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-all lint docs experiments-quick claims coverage bench bench-memorize bench-weightwatcher clean
+.PHONY: help demo test test-all browser cover release lint docs experiments-quick claims coverage bench bench-memorize bench-weightwatcher clean
 
 help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
 	@echo "make test      lint, types, tests"
 	@echo "make test-all  the slow tests too"
+	@echo "make browser   install Chromium and its driver (Debian, Ubuntu), for the tests of pages"
 	@echo "make docs      rebuild tables and figures from experiments/results, then the site in docs/_build/html"
 	@echo "make experiments-quick  every training experiment in small, in minutes; figures in runs/quick and docs"
 	@echo "make claims    run every claim in full (half an hour), publish verdicts and page in experiments/results"
@@ -68,6 +69,19 @@ lint: $(VENV)/developer
 
 test: lint
 	$(BIN)/pytest -m "not slow" -n auto --dist loadfile
+
+# The only command that changes the machine, and only when asked to.
+browser:
+	@if { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null && \
+	  PATH="$$PATH:/usr/lib/chromium-browser:/usr/lib/chromium" command -v chromedriver >/dev/null; then \
+	  echo "Chromium and chromedriver are installed."; \
+	elif command -v apt-get >/dev/null; then \
+	  if [ "$$(id -u)" = 0 ]; then root=; else root=sudo; fi; \
+	  $$root apt-get update && $$root apt-get install -y chromium chromium-driver; \
+	else \
+	  echo "expected apt-get (Debian, Ubuntu); got none; install Chromium (or Chrome) and chromedriver with this system's own package manager, so that both are on the PATH"; \
+	  exit 1; \
+	fi
 
 # Public architectures to try shadows on, without their dependencies: these would replace torch by a CUDA build.
 $(VENV)/architectures: $(VENV)/developer
