@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-import torch
-from hypothesis import settings
+# Before torch and NumPy are loaded, and for the processes that tests start: tests run side by side, one per
+# core, and threads that wait for a core spin. With two threads each a small training takes ten times as long.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
 
-from obverse.app._explorer import Subject
-from obverse.app.main import main
-from obverse.data import load
-from obverse.nets import relu_mlp
-from training.helpers import tiny_npz
+import pytest  # noqa: E402
+import torch  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+from obverse.app._explorer import Subject  # noqa: E402
+from obverse.app.main import main  # noqa: E402
+from obverse.data import load  # noqa: E402
+from obverse.nets import relu_mlp  # noqa: E402
+from training.helpers import tiny_npz  # noqa: E402
+
+# A shell that starts the tests in the background makes them ignore Ctrl-C, and the commands that they start too.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples at every run, and no time limit for one: CI machines are slow now and then.
 settings.register_profile("obverse", derandomize=True, deadline=None)
@@ -121,14 +131,14 @@ def browser(driver: Any) -> Any:
         driver.close()
     driver.switch_to.window(first)
     driver.get("about:blank")
-    for command, settings in (
+    for command, values in (
         ("Emulation.clearDeviceMetricsOverride", {}),
         ("Emulation.setEmulatedMedia", {"media": "", "features": []}),
         ("Emulation.setScriptExecutionDisabled", {"value": False}),
         ("Network.clearBrowserCookies", {}),
         ("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": "all"}),
     ):
-        driver.execute_cdp_cmd(command, settings)
+        driver.execute_cdp_cmd(command, values)
     for kind in ("browser", "performance"):
         driver.get_log(kind)
     return driver
