@@ -26,7 +26,7 @@ from obverse.data import load  # noqa: E402
 from obverse.nets import relu_mlp  # noqa: E402
 from training.helpers import tiny_npz  # noqa: E402
 
-# A shell that starts the tests in the background makes them ignore Ctrl-C, and the commands that they start too.
+# Started in the background by a shell, tests would ignore Ctrl-C, and so would the commands they start.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
