@@ -11,6 +11,10 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 WATCHER := .venv-weightwatcher
 WATCHER_PIP := $(WATCHER)/bin/python -m pip --disable-pip-version-check
 
+# An empty environment that the wheel is tried in.
+TRIAL := .venv-release
+TRIAL_PIP := $(TRIAL)/bin/python -m pip --disable-pip-version-check
+
 .PHONY: help demo test test-all browser cover release lint docs experiments-quick claims coverage bench bench-memorize bench-weightwatcher clean
 
 help:
@@ -25,6 +29,8 @@ help:
 	@echo "make bench     speed as ratios; results in benchmarks/results"
 	@echo "make bench-memorize  a data set by heart, built against trained; needs CIFAR-10"
 	@echo "make bench-weightwatcher  the audit timed beside WeightWatcher, in $(WATCHER)"
+	@echo "make cover     share of the code that make test runs; figure in benchmarks/results/coverage.json"
+	@echo "make release   build sdist and wheel, check both, try the wheel in an empty environment"
 	@echo "make clean     remove what these commands made"
 
 $(VENV)/made:
@@ -154,5 +160,23 @@ $(WATCHER)/installed: constraints.txt pyproject.toml
 bench-weightwatcher: $(WATCHER)/installed
 	$(WATCHER)/bin/python benchmarks/weightwatcher_time.py
 
+# Under coverage Python is slower by half: bounds on times are judged by `make test`, not here.
+cover: $(VENV)/developer
+	$(BIN)/pytest -m "not slow" -n auto --dist loadfile --cov --cov-report=json:.coverage.json
+	$(BIN)/python benchmarks/cover.py .coverage.json
+
+# Both archives from the source, the wheel from the sdist, as a package index would; then the wheel alone, in an
+# environment that has never seen this directory. Nothing is uploaded.
+release: $(VENV)/developer
+	@rm -rf dist $(TRIAL)
+	$(BIN)/python -m build
+	$(BIN)/python .ci/check_archives.py dist
+	$(PYTHON) -m venv $(TRIAL)
+	$(call install_torch,$(TRIAL_PIP))
+	@$(TRIAL_PIP) install --quiet --constraint constraints.txt dist/*.whl
+	cd $(TRIAL) && bin/obverse --version && bin/obverse doctor
+	@rm -rf $(TRIAL)
+	@ls -l dist
+
 clean:
-	rm -rf $(VENV) $(WATCHER) demo docs/_build .screenshots .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(WATCHER) $(TRIAL) dist .coverage .coverage.json demo docs/_build .screenshots .mypy_cache .ruff_cache .pytest_cache
