@@ -11,19 +11,26 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 WATCHER := .venv-weightwatcher
 WATCHER_PIP := $(WATCHER)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-all lint docs experiments-quick claims architectures bench bench-memorize bench-weightwatcher clean
+# An empty environment that the wheel is tried in.
+TRIAL := .venv-release
+TRIAL_PIP := $(TRIAL)/bin/python -m pip --disable-pip-version-check
+
+.PHONY: help demo test test-all browser cover release lint docs experiments-quick claims architectures bench bench-memorize bench-weightwatcher clean
 
 help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
 	@echo "make test      lint, types, tests"
 	@echo "make test-all  the slow tests too"
-	@echo "make docs      rebuild tables and figures from experiments/*/results, then the site in docs/_build/html"
+	@echo "make browser   install Chromium and its driver (Debian, Ubuntu), for the tests of pages"
+	@echo "make docs      rebuild tables and figures from experiments/results, then the site in docs/_build/html"
 	@echo "make experiments-quick  every training experiment in small, in minutes; figures in runs/quick and docs"
 	@echo "make claims    run every claim in full (half an hour), publish verdicts in experiments/claims/results"
 	@echo "make architectures  shadows of public architectures; results in experiments/architectures/results"
 	@echo "make bench     speed as ratios; results in benchmarks/results"
 	@echo "make bench-memorize  a data set by heart, built against trained; needs CIFAR-10"
 	@echo "make bench-weightwatcher  the audit timed beside WeightWatcher, in $(WATCHER)"
+	@echo "make cover     share of the code that make test runs; figure in benchmarks/results/coverage.json"
+	@echo "make release   build sdist and wheel, check both, try the wheel in an empty environment"
 	@echo "make clean     remove what these commands made"
 
 $(VENV)/made:
@@ -68,6 +75,19 @@ lint: $(VENV)/developer
 
 test: lint
 	$(BIN)/pytest -m "not slow" -n auto --dist loadfile
+
+# The only command that changes the machine, and only when asked to.
+browser:
+	@if { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null && \
+	  PATH="$$PATH:/usr/lib/chromium-browser:/usr/lib/chromium" command -v chromedriver >/dev/null; then \
+	  echo "Chromium and chromedriver are installed."; \
+	elif command -v apt-get >/dev/null; then \
+	  if [ "$$(id -u)" = 0 ]; then root=; else root=sudo; fi; \
+	  $$root apt-get update && $$root apt-get install -y chromium chromium-driver; \
+	else \
+	  echo "expected apt-get (Debian, Ubuntu); got none; install Chromium (or Chrome) and chromedriver with this system's own package manager, so that both are on the PATH"; \
+	  exit 1; \
+	fi
 
 # Public architectures to try shadows on, without their dependencies: these would replace torch by a CUDA build.
 $(VENV)/architectures: $(VENV)/developer
@@ -119,5 +139,23 @@ $(WATCHER)/installed: constraints.txt pyproject.toml
 bench-weightwatcher: $(WATCHER)/installed
 	$(WATCHER)/bin/python benchmarks/weightwatcher_time.py
 
+# Under coverage Python is slower by half: bounds on times are judged by `make test`, not here.
+cover: $(VENV)/developer
+	$(BIN)/pytest -m "not slow" -n auto --dist loadfile --cov --cov-report=json:.coverage.json
+	$(BIN)/python benchmarks/cover.py .coverage.json
+
+# Both archives from the source, the wheel from the sdist, as a package index would; then the wheel alone, in an
+# environment that has never seen this directory. Nothing is uploaded.
+release: $(VENV)/developer
+	@rm -rf dist $(TRIAL)
+	$(BIN)/python -m build
+	$(BIN)/python .ci/check_archives.py dist
+	$(PYTHON) -m venv $(TRIAL)
+	$(call install_torch,$(TRIAL_PIP))
+	@$(TRIAL_PIP) install --quiet --constraint constraints.txt dist/*.whl
+	cd $(TRIAL) && bin/obverse --version && bin/obverse doctor
+	@rm -rf $(TRIAL)
+	@ls -l dist
+
 clean:
-	rm -rf $(VENV) $(WATCHER) demo docs/_build .screenshots .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(WATCHER) $(TRIAL) dist .coverage .coverage.json demo docs/_build .screenshots .mypy_cache .ruff_cache .pytest_cache

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
+import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-import torch
-from hypothesis import settings
+# Before torch and NumPy are loaded, and for the processes that tests start: tests run side by side, one per
+# core, and threads that wait for a core spin. With two threads each a small training takes ten times as long.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
 
-from obverse.app._explorer import Subject
-from obverse.app.main import main
-from obverse.data import load
-from obverse.nets import relu_mlp
-from training.helpers import tiny_npz
+import pytest  # noqa: E402
+import torch  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+from obverse.app._explorer import Subject  # noqa: E402
+from obverse.app.main import main  # noqa: E402
+from obverse.data import load  # noqa: E402
+from obverse.nets import relu_mlp  # noqa: E402
+from training.helpers import tiny_npz  # noqa: E402
+
+# Started in the background by a shell, tests would ignore Ctrl-C, and so would the commands they start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples at every run, and no time limit for one: CI machines are slow now and then.
 settings.register_profile("obverse", derandomize=True, deadline=None)
@@ -34,6 +44,7 @@ FLAGS = (
     "--disable-sync",
     "--disable-dev-shm-usage",
 )
+NO_BROWSER = "no Chromium and chromedriver on the PATH; `make browser` installs them"
 
 
 @pytest.fixture(autouse=True)
@@ -50,27 +61,19 @@ def same_draws() -> None:
 
 @pytest.fixture(scope="session")
 def browser_paths() -> tuple[str, str]:
-    """Chromium and its driver, installed if need be; never skipped unless the environment says so."""
-    if os.environ.get("OBVERSE_NO_BROWSER") == "1":
-        pytest.skip("OBVERSE_NO_BROWSER=1")
-    found = _find()
-    if found is None and shutil.which("apt-get"):
-        root = [] if os.geteuid() == 0 else ["sudo", "-n"]
-        for command in (["apt-get", "update"], ["apt-get", "install", "-y", "chromium", "chromium-driver"]):
-            if root and shutil.which("sudo") is None:
-                break
-            subprocess.run([*root, *command], check=False, capture_output=True, timeout=600)
-        found = _find()
+    """Chromium and its driver; nothing is installed here. CI must have them, a user's machine need not."""
+    found = find_browser()
     if found is None:
-        pytest.fail(
-            "expected Chromium and chromedriver; got neither on the PATH and could not install them; "
-            "install them (Debian: apt-get install chromium chromium-driver), or leave these tests out "
-            "with OBVERSE_NO_BROWSER=1"
-        )
+        if os.environ.get("OBVERSE_REQUIRE_BROWSER") == "1":
+            pytest.fail(
+                "OBVERSE_REQUIRE_BROWSER=1: expected Chromium and chromedriver on the PATH; got neither or "
+                "one of them; run `make browser`"
+            )
+        pytest.skip(NO_BROWSER)
     return found
 
 
-def _find() -> tuple[str, str] | None:
+def find_browser() -> tuple[str, str] | None:
     names = ("chromium", "chromium-browser", "google-chrome")
     browser = next((path for name in names if (path := shutil.which(name))), None)
     driver = shutil.which("chromedriver") or shutil.which(
@@ -79,8 +82,31 @@ def _find() -> tuple[str, str] | None:
     return (browser, driver) if browser and driver else None
 
 
-@pytest.fixture(scope="module")
-def browser(browser_paths: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def left_out(skipped: Iterable[tuple[str, str]]) -> str:
+    """One line about the browser tests among the skipped ones, given as (node id, reason); empty if none."""
+    files = Counter(node.partition("::")[0] for node, reason in skipped if NO_BROWSER in reason)
+    if not files:
+        return ""
+    which = ", ".join(f"{count} in {file}" for file, count in sorted(files.items()))
+    noun = "test" if files.total() == 1 else "tests"
+    return (
+        f"left out for want of a browser: {files.total()} {noun} ({which}); "
+        "run them with: make browser && make test"
+    )
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """After pytest's own last line, and in the process that prints (workers have no terminal)."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None:
+        line = left_out((report.nodeid, str(report.longrepr)) for report in terminal.stats.get("skipped", ()))
+        if line:
+            terminal.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def driver(browser_paths: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One Chromium for all tests of a worker; tests ask for `browser`."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -94,6 +120,28 @@ def browser(browser_paths: tuple[str, str], tmp_path_factory: pytest.TempPathFac
         yield driver
     finally:
         driver.quit()
+
+
+@pytest.fixture
+def browser(driver: Any) -> Any:
+    """The browser as if it had just been started: one empty page, no overrides, nothing stored or logged."""
+    first, *others = driver.window_handles
+    for window in others:
+        driver.switch_to.window(window)
+        driver.close()
+    driver.switch_to.window(first)
+    driver.get("about:blank")
+    for command, values in (
+        ("Emulation.clearDeviceMetricsOverride", {}),
+        ("Emulation.setEmulatedMedia", {"media": "", "features": []}),
+        ("Emulation.setScriptExecutionDisabled", {"value": False}),
+        ("Network.clearBrowserCookies", {}),
+        ("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": "all"}),
+    ):
+        driver.execute_cdp_cmd(command, values)
+    for kind in ("browser", "performance"):
+        driver.get_log(kind)
+    return driver
 
 
 class Done(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,15 +17,32 @@ from PIL import Image
 from safetensors.torch import save_file
 
 FOLDER = Path(__file__).parent.parent / "examples"
+Answer = Callable[..., str]
 EXAMPLES = sorted(FOLDER.glob("*.py"))
 
 
-def answer(name: str, *words: object) -> str:
-    """What the script prints, run as a user would."""
-    command = [sys.executable, "-W", "error", str(FOLDER / f"{name}.py"), *map(str, words)]
-    done = run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    return done.stdout
+# These register claims or start processes that import the script: in a process of their own.
+ALONE = {"my_claims", "run_a_theorem"}
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Answer:
+    """What the script prints. Run as a user would, but for the process: each would import torch anew."""
+
+    def call(name: str, *words: object) -> str:
+        script = str(FOLDER / f"{name}.py")
+        if name in ALONE:
+            command = [sys.executable, "-W", "error", script, *map(str, words)]
+            done = run(command, capture_output=True, text=True, timeout=300, check=False)
+            assert (done.returncode, done.stderr) == (0, ""), done.stderr
+            return done.stdout
+        monkeypatch.setattr(sys, "argv", [script, *map(str, words)])
+        runpy.run_path(script, run_name="__main__")
+        said = capsys.readouterr()
+        assert said.err == ""
+        return said.out
+
+    return call
 
 
 def numbers(pattern: str, text: str) -> list[float]:
@@ -155,7 +173,7 @@ CHECKS: dict[str, Callable[[str], None]] = {
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_the_answer(example: Path) -> None:
+def test_the_answer(example: Path, answer: Answer) -> None:
     CHECKS[example.stem](answer(example.stem))
 
 
@@ -183,20 +201,20 @@ def test_there_are_ten_and_the_list_has_them_all() -> None:
 # With files of one's own
 
 
-def test_audit_of_a_file(tmp_path: Path) -> None:
+def test_audit_of_a_file(tmp_path: Path, answer: Answer) -> None:
     weight = torch.randn(100, 120, generator=torch.Generator().manual_seed(0))
     save_file({"fc.weight": weight}, tmp_path / "own.safetensors")
     assert "fc (100 × 120): random-like" in answer("audit_checkpoint", tmp_path / "own.safetensors")
 
 
-def test_two_files_that_are_one(tmp_path: Path) -> None:
+def test_two_files_that_are_one(tmp_path: Path, answer: Answer) -> None:
     weight = torch.randn(100, 120, generator=torch.Generator().manual_seed(0))
     save_file({"fc.weight": weight}, tmp_path / "own.safetensors")
     found = answer("finetuned", *2 * [tmp_path / "own.safetensors"])
     assert "no verdict changed; recovery ratio clearly changed in none" in found
 
 
-def test_folders_of_pictures(tmp_path: Path) -> None:
+def test_folders_of_pictures(tmp_path: Path, answer: Answer) -> None:
     """Fresh noise is neither collapsed nor copied."""
     pictures = np.random.default_rng(0).integers(0, 256, (360, 6, 6), dtype=np.uint8)
     for name, some in zip(("samples", "train", "held-out"), np.split(pictures, 3), strict=True):
@@ -208,7 +226,7 @@ def test_folders_of_pictures(tmp_path: Path) -> None:
     assert "Copied? no sign of copying" in found
 
 
-def test_a_layer_that_is_not_random(tmp_path: Path) -> None:
+def test_a_layer_that_is_not_random(tmp_path: Path, answer: Answer) -> None:
     """Rows that share a direction: what comes back is that direction, not h."""
     draws = np.random.default_rng(0)
     np.save(tmp_path / "weight.npy", draws.normal(size=(100, 800)) + 2 * draws.normal(size=800))
@@ -219,14 +237,14 @@ def test_a_layer_that_is_not_random(tmp_path: Path) -> None:
     assert all(float(error) > 2 * float(predicted) for error, predicted in rows)
 
 
-def test_a_matrix_of_ones_own(tmp_path: Path) -> None:
+def test_a_matrix_of_ones_own(tmp_path: Path, answer: Answer) -> None:
     np.save(tmp_path / "turn.npy", np.array([[0.0, -1.0], [1.0, 0.0]]))
     assert "a 2 × 2 matrix that stretches or shrinks by up to 1.0" in answer(
         "near_identity", tmp_path / "turn.npy"
     )
 
 
-def test_data_of_ones_own(tmp_path: Path) -> None:
+def test_data_of_ones_own(tmp_path: Path, answer: Answer) -> None:
     draws = np.random.default_rng(0)
     np.savez(tmp_path / "own.npz", x=draws.normal(size=(100, 5)), y=draws.integers(0, 4, 100))
     found = answer("memorize_dataset", tmp_path / "own.npz")
@@ -234,5 +252,5 @@ def test_data_of_ones_own(tmp_path: Path) -> None:
     assert "guessing would be 75 %" in found
 
 
-def test_another_theorem() -> None:
+def test_another_theorem(answer: Answer) -> None:
     assert "alm.eq2, as printed: FAILED" in answer("run_a_theorem", "alm.eq2")

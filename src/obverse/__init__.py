@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .training import ShadowClassifier
     from .weights import Audit, audit, compare_audits, open_weights
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 __getattr__, __dir__ = lazily(__name__)
 
 __all__ = [

@@ -15,6 +15,7 @@ from app.commands import Running, explorer, start
 
 TABS = ("shadow", "bench", "audit", "birthday", "ladder")
 DESK, PHONE = (1200, 900), (390, 844)
+VIEWS = [pytest.param(DESK, "light", id="desk-light"), pytest.param(PHONE, "dark", id="phone-dark")]
 LOST = "return document.getElementById('lost').checkVisibility()"  # the notice that the server is gone
 
 
@@ -220,8 +221,7 @@ def test_tabs_by_arrow_keys_and_by_address(browser, running):
         assert browser.execute_script(shown) == [f"panel-{expected}"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize(("size", "scheme"), VIEWS)
 @pytest.mark.parametrize("tab", TABS)
 def test_every_tab_fits_is_labelled_and_readable(browser, running, tab, size, scheme):
     resize(browser, size, scheme)

@@ -17,6 +17,7 @@ from training.test_browser import (
     PHONE,
     SIZES,
     TEXT_COLOURS,
+    THREE_VIEWS,
     check_hostile,
     check_print,
     contrast,
@@ -44,8 +45,7 @@ COUNTS = {"full": 2 + 12 + 12 + 5 + 5 + 10 + 2, "few": 2 + 12 + 12 + 2, "plain":
 
 
 @pytest.mark.parametrize("kind", ["full", "few", "plain", "points"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESK, (760, 800), PHONE], ids=["desk", "tablet", "phone"])
+@pytest.mark.parametrize(("size", "scheme"), THREE_VIEWS)
 def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
 ) -> None:

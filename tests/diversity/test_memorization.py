@@ -228,7 +228,7 @@ def test_sides_p_is_a_count_of_deals():
     mine = (0, 1, 2, 3)
     every = [statistic(set(one)) for one in combinations(range(7), 4)]
     exact = np.mean(np.array(every) >= statistic(set(mine)) - 1e-12)
-    found = sides(*around(samples, real[:4], real[4:]), (4, 3), 5000, seeded(0))
+    found = sides(*around(samples, real[:4], real[4:]), (4, 3), 5000, seeded(0))  # type: ignore[call-arg]
     assert found.weighted == pytest.approx(statistic(set(mine)))
     assert found.expected == 4 / 7
     assert 0.1 < exact < 0.9
@@ -239,9 +239,9 @@ def test_sides_p_is_a_count_of_deals():
 def test_equally_near_points_share_a_sample():
     """Real data that is in the training set and held out: neither side has it first."""
     real = normal(seeded(0), 30, 3)
-    found = sides(*around(real, real, real), (30, 30), 199, seeded(0))
+    found = sides(*around(real, real, real), (30, 30), 199, seeded(0))  # type: ignore[call-arg]
     assert (found.share, found.weighted) == (0.5, 0.5)
-    nowhere = sides(
+    nowhere = sides(  # type: ignore[call-arg]
         *around(torch.zeros(5, 3), torch.zeros(20, 3), torch.zeros(20, 3)), (20, 20), 199, seeded(0)
     )
     assert nowhere.p == 1
@@ -270,7 +270,7 @@ def test_sides_have_no_false_alarms_whatever_the_samples_are_like(generator):
     alarms = 0
     for _ in range(200):
         training, held_out, fresh = (normal(random, count, 6) for count in (60, 40, 80))
-        found = sides(*around(generator(fresh, random), training, held_out), (60, 40), 99, random)
+        found = sides(*around(generator(fresh, random), training, held_out), (60, 40), 99, random)  # type: ignore[call-arg]
         alarms += found.p <= 0.05
     assert not too_many(alarms, 200, 0.05)
     assert alarms >= 1  # nor idle: none of 10 expected has a chance of 1 in 28,000

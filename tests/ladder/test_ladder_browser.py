@@ -16,6 +16,7 @@ from training.test_browser import (
     PHONE,
     SIZES,
     TEXT_COLOURS,
+    THREE_VIEWS,
     check_hostile,
     check_print,
     contrast,
@@ -46,8 +47,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("kind", ["exact", "lossy", "broad", "net"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESK, (760, 800), PHONE], ids=["desk", "tablet", "phone"])
+@pytest.mark.parametrize(("size", "scheme"), THREE_VIEWS)
 def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
 ) -> None:

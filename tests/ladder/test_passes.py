@@ -137,7 +137,7 @@ def test_the_oracle_knows_batch_norm():
     raw, p = generator.normal(size=(6, 2)), np.array([0.1, 0.3, 0.0, 0.2, 0.15, 0.25])
     down = generator.normal(size=(6, 2))
     for eps in (0.0, 0.3):
-        back = plain_norm_back(down, *plain_norm(raw, p, eps), p)
+        back = plain_norm_back(down, *plain_norm(raw, p, eps), p)  # type: ignore[call-arg]
         for place in np.ndindex(6, 2):
             value = []
             for sign in (1, -1):

@@ -49,7 +49,7 @@ def near(student) -> float:
 
 def check_matrices(teacher, student, gates=None, lowest=None) -> None:
     found = reformulate(teacher.model, student, gates=gates, lowest=lowest)
-    by_hand = plain_reformulation(teacher.graph, *model_by_hand(teacher), student, gates, lowest)
+    by_hand = plain_reformulation(teacher.graph, *model_by_hand(teacher), student, gates, lowest)  # type: ignore[call-arg]
     for kind in ("active", "before", "gate", "gradient"):
         assert_same(getattr(found, kind), by_hand[kind], near(student))
     assert found.loss == pytest.approx(by_hand["loss"], rel=near(student), abs=near(student))

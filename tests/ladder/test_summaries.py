@@ -147,7 +147,7 @@ def test_a_random_table_is_even_over_places():
 )
 def test_a_random_table_needs_room_for_its_events(arguments):
     with pytest.raises(BadInput):
-        random_table(*arguments, torch.Generator())
+        random_table(*arguments, torch.Generator())  # type: ignore[call-arg]
 
 
 def test_renumbering_is_of_what_occurs_however_many_there_could_be():

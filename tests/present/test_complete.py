@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -15,31 +16,56 @@ from obverse.present import complete
 HEAVY = ("torch", "numpy", "scipy", "sklearn", "matplotlib")
 
 
-def run(cwd, **environment: str) -> str:
-    """The command `obverse` as a shell calls it; fails if it imports anything heavy."""
-    code = (
-        "import sys\nfrom obverse.app.main import main\nsys.argv = ['obverse']\n"
-        "try:\n    main()\nfinally:\n"
-        f"    heavy = [name for name in {HEAVY!r} if name in sys.modules]\n"
-        "    sys.stdout.flush()\n    heavy and sys.stderr.write(f'heavy: {heavy}')\n"
-    )
+# Each request as a shell would make it, all in one process; says so if anything heavy is imported.
+SHELL = f"""
+import io, json, os, sys
+from contextlib import redirect_stdout
+from obverse.app.main import main
+answers = []
+for request in json.load(sys.stdin):
+    os.environ.update(request)
+    sys.argv = ["obverse"]
+    with redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")) as said:
+        try:
+            main()
+        except SystemExit as stop:
+            assert not stop.code, stop.code
+        finally:
+            for name in request:
+                del os.environ[name]
+    said.flush()
+    answers.append(said.buffer.getvalue().decode())
+heavy = [name for name in {HEAVY!r} if name in sys.modules]
+if heavy:
+    sys.stderr.write(f"heavy: {{heavy}}")
+json.dump(answers, sys.stdout)
+"""
+
+
+def run_all(cwd: Path, requests: list[dict[str, str]]) -> list[str]:
+    """What `obverse` answers to a shell; fails if it imports anything heavy."""
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | environment,
+        [sys.executable, "-c", SHELL],
+        input=json.dumps(requests),
         cwd=cwd,
         capture_output=True,
         text=True,
         timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, ""), done
-    return done.stdout
+    answers = json.loads(done.stdout)
+    assert isinstance(answers, list)
+    return answers
 
 
-def bash(cwd, line: str) -> list[str]:
-    words = line.split(" ")
-    return run(
-        cwd, _OBVERSE_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(len(words) - 1)
-    ).splitlines()
+def run(cwd: Path, **environment: str) -> str:
+    return run_all(cwd, [environment])[0]
+
+
+def bash(line: str) -> dict[str, str]:
+    """The request of bash for this line."""
+    place = str(len(line.split(" ")) - 1)
+    return {"_OBVERSE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": place}
 
 
 @pytest.fixture
@@ -79,9 +105,10 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(("line", "proposed"), LINES, ids=[line for line, _ in LINES])
-def test_bash(place, line, proposed):
-    assert bash(place, line) == proposed
+def test_bash(place):
+    answers = run_all(place, [bash(line) for line, _ in LINES])
+    proposed = {line: answer.splitlines() for (line, _), answer in zip(LINES, answers, strict=True)}
+    assert proposed == dict(LINES)
 
 
 def test_zsh_and_fish(place):
@@ -115,7 +142,7 @@ def test_completing_takes_less_than_importing_torch(place):
         return min(found)
 
     torch = best(lambda: subprocess.run([sys.executable, "-c", "import torch"], check=True, timeout=120))
-    assert best(lambda: bash(place, "obverse claims show alm.")) < torch
+    assert best(lambda: run(place, **bash("obverse claims show alm."))) < torch
 
 
 def test_the_ids_that_are_proposed_are_those_of_the_registry():

@@ -129,3 +129,17 @@ def test_colours_would_be_found():
     assert literals("axes.plot(x, color='gray' if y else 'none')") == ["gray"]
     assert literals("COLOURS = ('#abc', 'tab:blue', 'C0')") == ["#abc", "tab:blue", "C0"]
     assert len(FIGURES) > 40
+
+
+@pytest.mark.parametrize("style", ["present/page.css", "app/_explorer/page/style.css.j2"])
+def test_dark_changes_colours_alone(style: str) -> None:
+    """So that a page seen light at one width and dark at another has been seen at both in both."""
+    text = (Path(obverse.__file__).parent / style).read_text(encoding="utf-8")
+    blocks = re.findall(r"prefers-color-scheme: dark\) \{\n  :root \{\n(.*?)\n  \}\n\}\n", text, re.DOTALL)
+    assert len(blocks) == text.count("prefers-color-scheme") == 1
+    declared = re.findall(r"([\w-]+):", re.sub(r"\{\{.*?\}\}", "", blocks[0]))
+    assert {"color-scheme", "--page", "--ink"} <= set(declared)
+    assert [name for name in declared if not name.startswith("--") and name != "color-scheme"] == []
+    colours = r"var\(--(page|ink|soft|grid|tint|mark|accent)"
+    sizes = rf"(width|height|padding|margin|font)[^;]*{colours}"
+    assert [line for line in text.splitlines() if re.search(sizes, line)] == []

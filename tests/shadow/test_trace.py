@@ -253,7 +253,7 @@ def test_a_layer_can_be_named_by_the_module_that_returns_it():
         lambda a, b: torch.cat([a, b], 1),
         lambda a, b: torch.cat((a, b), dim=1),
         lambda a, b: torch.cat(tensors=(a, b), dim=-1),
-        lambda a, b: torch.concat([a, b], axis=1),
+        lambda a, b: torch.concat([a, b], axis=1),  # type: ignore[call-arg]
         lambda a, b: torch.hstack([a, b]),
     ],
 )

@@ -163,7 +163,7 @@ def tiny_data(
     x = np.clip(centres[y] + 0.1 * random.standard_normal((points, *features)), 0, None).astype(np.float32)
     cut = points * 2 // 3
     tensors = [torch.from_numpy(part) for part in (x[:cut], y[:cut], x[cut:], y[cut:])]
-    return Dataset("tiny", *tensors, tuple(map(str, range(classes))))
+    return Dataset("tiny", *tensors, tuple(map(str, range(classes))))  # type: ignore[call-arg]
 
 
 def tiny_npz(path: Path, **kind: Any) -> Path:

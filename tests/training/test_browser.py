@@ -12,7 +12,13 @@ import pytest
 from obverse.app import write_report as build
 
 SCREENSHOTS = Path(__file__).parents[2] / ".screenshots"
-DESK, PHONE = (1100, 800), (360, 740)
+DESK, TABLET, PHONE = (1100, 800), (760, 800), (360, 740)
+# Every size and both schemes, not their product: dark changes colours alone (tests/present/test_palette.py).
+VIEWS = [
+    pytest.param(DESK, "light", id="desk-light"),
+    pytest.param(PHONE, "dark", id="phone-dark"),
+]
+THREE_VIEWS = [*VIEWS, pytest.param(TABLET, "dark", id="tablet-dark")]
 
 # Every element with text of its own: its colour and the nearest background that is not transparent.
 TEXT_COLOURS = """
@@ -112,8 +118,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("kind", ["comparison", "run"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize(("size", "scheme"), VIEWS)
 def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
 ) -> None:

@@ -30,6 +30,7 @@ from training.test_browser import (
     PHONE,
     SIZES,
     TEXT_COLOURS,
+    VIEWS,
     check_print,
     contrast,
     open_page,
@@ -287,8 +288,7 @@ def test_flat_samples_make_a_page_without_pictures(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize(("size", "scheme"), VIEWS)
 def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], model: str, scheme: str, size: tuple[int, int]
 ) -> None:

@@ -16,8 +16,8 @@ from obverse.weights.page import render_audit
 from training.test_browser import (
     CLIPPED,
     DESK,
-    PHONE,
     TEXT_COLOURS,
+    VIEWS,
     check_print,
     contrast,
     open_page,
@@ -56,8 +56,7 @@ def names(browser: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["audit", "against"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize(("size", "scheme"), VIEWS)
 def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
 ) -> None:
