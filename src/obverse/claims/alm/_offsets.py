@@ -206,7 +206,7 @@ register(
         ),
         quick=tuple(
             {"n": 5 * t, "m": 100, "k": 10, "t": t, "skew": 1.0, "calibration": 200, "trials": 6}
-            for t in (400, 900, 2_000, 4_000)
+            for t in (400, 600, 900, 1_400, 2_000, 3_000)
         ),
         predict=rate,
         measure=error_with_one_offset,

@@ -376,7 +376,7 @@ stated = register(
         statement="∫|p − p ∗ N(0, σ²)| falls as σ² where p is smooth.",
         source=f"{PART}, for densities",
         grid=grid(sigma=(0.01, 0.02, 0.04, 0.08, 0.16), trials=250),
-        quick=grid(sigma=(0.02, 0.04, 0.08), trials=20),
+        quick=grid(sigma=(0.01, 0.02, 0.04, 0.08, 0.16), trials=100),
         predict=square,
         measure=measure_smooth,
         rule=Exponent(Along("sigma")),
@@ -451,7 +451,7 @@ stated = register(
         ),
         source=PART,
         grid=grid(power=1.0, components=(128, 256, 512, 1024, 2048), trials=20),
-        quick=grid(power=1.0, components=(32, 128, 512), trials=10),
+        quick=grid(power=1.0, components=(32, 64, 128, 256, 512), trials=20),
         predict=two_fifths,
         measure=measure_finite,
         rule=NotGrowing(Along("components")),
@@ -476,7 +476,7 @@ register(
             "it in ∫|p − f|."
         ),
         grid=grid(power=0.2, components=(128, 256, 512, 1024, 2048), trials=400),
-        quick=grid(power=0.2, components=(32, 128, 512), trials=20),
+        quick=grid(power=0.2, components=(32, 64, 128, 256, 512), trials=60),
         reading="beyond the paper",
     )
 )

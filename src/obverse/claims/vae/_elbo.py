@@ -622,7 +622,7 @@ register(
         ),
         source=f"{NOTES}, such a function provably exists; the rate is not in it",
         grid=grid(sigma=(0.005, 0.01, 0.02, 0.04, 0.08), trials=1500),
-        quick=grid(sigma=(0.01, 0.02, 0.04, 0.08), trials=200),
+        quick=grid(sigma=(0.005, 0.01, 0.02, 0.04, 0.08), trials=400),
         predict=square,
         measure=measure_posterior,
         rule=Exponent(Along("sigma")),
