@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from obverse._core.errors import BadInput
-from obverse.claims._hidden import draw_hidden
+from obverse.claims.alm._hidden import draw_hidden
 from obverse.claims.alm import _depth as depth
 from obverse.claims.alm import _entrywise as entrywise
 from obverse.claims.alm import _three_layers as three_layers

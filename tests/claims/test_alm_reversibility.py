@@ -11,7 +11,7 @@ import torch
 from scipy import integrate, optimize, stats
 
 from obverse._core.errors import BadInput
-from obverse.claims import _offset_search as offset_search
+from obverse.claims.alm import _offset_search as offset_search
 from obverse.claims import claims
 from obverse.claims.alm import _closed_form as closed_form
 from obverse.claims.alm import _dropout as dropout

@@ -7,8 +7,8 @@ import torch
 
 from obverse import BadInput
 from obverse.claims._claim import Claim, grid, per_trial
-from obverse.claims._conditions import check_hidden, check_keep, check_layer
-from obverse.claims._hidden import LAWS, draw_hidden
+from obverse.claims.alm._conditions import check_hidden, check_keep, check_layer
+from obverse.claims.alm._hidden import LAWS, draw_hidden
 from obverse.claims._rules import Equal
 
 

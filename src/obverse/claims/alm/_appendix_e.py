@@ -6,7 +6,7 @@ import torch
 
 from ..._core import BadInput
 from .._claim import Claim, grid, measurement
-from .._conditions import check_layer
+from ._conditions import check_layer
 from .._registry import register
 from .._rules import Equal
 from ..results import Setting

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from ...shadow import best_threshold, recovery_error
 from .._claim import Claim, grid, measurement
-from .._conditions import check_layer
-from .._hidden import LAWS, draw_hidden
-from .._offset_search import one_offset
+from ._conditions import check_layer
+from ._hidden import LAWS, draw_hidden
+from ._offset_search import one_offset
 from .._registry import register
 from .._rules import Equal
 from ..results import Setting

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from ...shadow import relative_error
 from .._claim import Claim, grid, measurement
-from .._hidden import draw_hidden
+from ._hidden import draw_hidden
 from .._registry import register
 from .._rules import Equal, MeanBelow
-from .._stack import Stack, calibrate, check_stack, misalignment
+from ._stack import Stack, calibrate, check_stack, misalignment
 from ..results import Setting
 from ._evolution import evolve
 

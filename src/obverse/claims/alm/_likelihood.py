@@ -13,8 +13,8 @@ from torch import Tensor
 
 from ..._core import BadInput
 from .._claim import Claim, grid, measurement
-from .._conditions import check_keep, check_layer
-from .._hidden import draw_hidden
+from ._conditions import check_keep, check_layer
+from ._hidden import draw_hidden
 from .._registry import register
 from .._rules import Equal, HoldsIn
 from ..results import Setting, Value

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from ..._core import BadInput
 from .._claim import Claim, grid, measurement
-from .._conditions import check_layer
-from .._layer import fresh_weights
+from ._conditions import check_layer
+from ._layer import fresh_weights
 from .._rates import Along, NotGrowing
 from .._registry import register
 from .._rules import Equal, MeanBelow

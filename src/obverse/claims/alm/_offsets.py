@@ -13,13 +13,13 @@ from torch import Tensor
 
 from ...shadow import best_threshold, recovery_error
 from .._claim import Claim, grid, measurement
-from .._conditions import check_layer
-from .._layer import reverse_and_infer
-from .._offset_search import best_offsets, one_offset
+from ._conditions import check_layer
+from ._layer import reverse_and_infer
+from ._offset_search import best_offsets, one_offset
 from .._rates import Along, NotGrowing
 from .._registry import register
 from .._rules import Equal
-from .._stream import Weights, draw_seed
+from ._stream import Weights, draw_seed
 from ..results import Setting
 from ._kernel import relu_cosine
 from ._one_weight import errors_at

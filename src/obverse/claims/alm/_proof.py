@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .._claim import Claim, measurement
-from .._conditions import check_layer
+from ._conditions import check_layer
 from .._rates import Along, Exponent, NotGrowing
 from .._registry import register
 from .._rules import Equal, HoldsIn

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..._core import BadInput
 from .._claim import Claim, grid, measurement
-from .._conditions import check_keep, check_layer
+from ._conditions import check_keep, check_layer
 from .._rates import Along, NotGrowing
 from .._registry import register
 from .._rules import Equal

@@ -16,11 +16,11 @@ from ...data import load
 from ...training import ClassifierTask, Settings, fit_classifier
 from ...weights import best_multiple, root_mean_square, shuffled
 from .._claim import Claim, grid, measurement
-from .._conditions import check_layer
-from .._hidden import draw_hidden
+from ._conditions import check_layer
+from ._hidden import draw_hidden
 from .._registry import register
 from .._rules import Equal, MeanBelow
-from .._stream import draw_seed
+from ._stream import draw_seed
 from ..results import Setting
 
 SECTION = "Arora, Liang & Ma 2015, Section 4"

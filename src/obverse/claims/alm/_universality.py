@@ -15,12 +15,12 @@ from torch import Tensor
 
 from ...shadow import recovery_error
 from .._claim import Claim, grid, measurement
-from .._conditions import check_layer
-from .._hidden import draw_hidden
-from .._layer import reverse_and_infer
+from ._conditions import check_layer
+from ._hidden import draw_hidden
+from ._layer import reverse_and_infer
 from .._registry import register
 from .._rules import Equal
-from .._stream import Weights, draw_seed
+from ._stream import Weights, draw_seed
 from ..results import Setting, Verdict
 from ._entries import FOURTH, entries
 
