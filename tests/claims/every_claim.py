@@ -56,7 +56,9 @@ class EveryClaim:
 
 def verdict(claim: Claim, quick: bool, planted: float = 0.0) -> str:
     """Of the claim, or of one with an error planted in its prediction, beside the same trials."""
-    points = [Point(setting, predict(claim, setting), trials(claim, setting)) for setting in claim.settings(quick)]
+    points = [
+        Point(setting, predict(claim, setting), trials(claim, setting)) for setting in claim.settings(quick)
+    ]
     return claim.rule.judge(claim.rule.misled(points, planted) if planted else points).verdict
 
 

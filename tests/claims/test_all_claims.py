@@ -39,7 +39,11 @@ def trials(chosen: list[Claim], quick: bool) -> dict[str, list[tuple[float, ...]
             seen[self.claim.id] = [point.values for point in points]
             return self.claim.rule.judge(points)
 
-    sweep = run([replace(claim, rule=Listening(claim)) for claim in chosen], quick=quick, jobs=1 if len(chosen) == 1 else 2)
+    sweep = run(
+        [replace(claim, rule=Listening(claim)) for claim in chosen],
+        quick=quick,
+        jobs=1 if len(chosen) == 1 else 2,
+    )
     crashed = {outcome.id: outcome.crash for outcome in sweep if outcome.verdict == "crashed"}
     assert not crashed, crashed
     return seen

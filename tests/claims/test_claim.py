@@ -7,9 +7,9 @@ import torch
 
 from obverse import BadInput
 from obverse.claims._claim import Claim, grid, per_trial
+from obverse.claims._rules import Equal
 from obverse.claims.alm._conditions import check_hidden, check_keep, check_layer
 from obverse.claims.alm._hidden import LAWS, draw_hidden
-from obverse.claims._rules import Equal
 
 
 def measure(setting, generator):

@@ -101,7 +101,9 @@ class Equal(Rule):
         return [
             Point(
                 point.setting,
-                point.predicted / factor if abs(point.mean) > abs(point.predicted) else point.predicted * factor,
+                point.predicted / factor
+                if abs(point.mean) > abs(point.predicted)
+                else point.predicted * factor,
                 point.values,
             )
             for point in points
