@@ -17,23 +17,35 @@ from obverse._core import one_thread
 from obverse.claims import claims
 from obverse.claims._claim import Claim
 from obverse.claims._work import make_task, perform
-from obverse.claims.results import Point
+from obverse.claims.results import Point, Setting
 
 CLOSED_FORMS = ("recovery_error", "best_threshold")  # what several papers' predictions are made of
 _MEASURED: dict[str, tuple[float, ...]] = {}
 
 
-def of(*prefixes: str) -> pytest.MarkDecorator:
-    """The claims whose ids begin so, long ones aside."""
-    chosen = [claim for id, claim in claims().items() if id.startswith(prefixes) and not claim.long]
+# The families of the longest paper, by what follows "alm." in their ids, for a file of tests each.
+ALM_LAYERS = {"thm3", "eq22", "eq23", "depth", "appE"}
+ALM_ENTRIES = {"universal", "offsets"}
+
+
+def short(paper: str) -> dict[str, Claim]:
+    """The claims of a paper by id, those that train on images aside."""
+    return {id: claim for id, claim in claims().items() if id.startswith(f"{paper}.") and not claim.long}
+
+
+def family(id: str) -> str:
+    return id.split(".")[1]
+
+
+def of(chosen: Mapping[str, Claim]) -> pytest.MarkDecorator:
     assert chosen
-    return pytest.mark.parametrize("claim", chosen, ids=[claim.id for claim in chosen])
+    return pytest.mark.parametrize("claim", chosen.values(), ids=list(chosen))
 
 
 class EveryClaim:
-    """Inherit it, name the claims with `@of(…)`, and say what is known of them."""
+    """Inherit it, name the claims with `@of(short(…))`, and say what is known of them."""
 
-    inconclusive: ClassVar[set[str]] = set()  # at quick settings: too few trials for the expected verdict
+    inconclusive: ClassVar[tuple[str, ...]] = ()  # at quick settings: too few trials for the expected verdict
     larger: ClassVar[Mapping[str, float]] = {}  # planted errors that must be so many times the usual one
     undecided: ClassVar[Mapping[str, str]] = {}  # planted errors that quick settings cannot tell, and why
 
@@ -57,17 +69,13 @@ class EveryClaim:
 def verdict(claim: Claim, quick: bool, planted: float = 0.0) -> str:
     """Of the claim, or of one with an error planted in its prediction, beside the same trials."""
     points = [
-        Point(setting, predict(claim, setting), trials(claim, setting)) for setting in claim.settings(quick)
+        Point(setting, claim.predicted(setting), trials(claim, setting)) for setting in claim.settings(quick)
     ]
     return claim.rule.judge(claim.rule.misled(points, planted) if planted else points).verdict
 
 
-def predict(claim, setting):
-    return claim.predict(setting)
-
-
-def trials(claim: Claim, setting) -> tuple[float, ...]:
-    """As the runner measures them, with the predictions and closed forms gone: a measurement knows of none."""
+def trials(claim: Claim, setting: Setting) -> tuple[float, ...]:
+    """As the runner measures them, with predictions and closed forms gone: a measurement knows of none."""
     task = make_task(claim.measure, setting, seed=0)
     if task.key not in _MEASURED:
         with one_thread(), without_predictions(claim):

@@ -37,6 +37,13 @@ HOUSE = {
     "app/report.py": "from ..shadow import page\n",
     "present/__init__.py": "",
 }
+DEEP = """
+class A:
+    async def f():
+        match x:
+            case 1:
+                from ..nets import Other
+"""
 MEASURE = "obverse.claims.measure"
 
 
@@ -69,7 +76,7 @@ def reached(folder: Path, text: str, module: str = MEASURE) -> set[str]:
         ("import obverse.app.report, obverse.present", set()),
         ("if TYPE_CHECKING:\n    from ..nets import Other", set()),
         ("if TYPE_CHECKING:\n    pass\nelse:\n    from ..nets import Other", {"nets._other"}),
-        ("class A:\n    async def f():\n        match x:\n            case 1:\n                from ..nets import Other", {"nets._other"}),
+        (DEEP, {"nets._other"}),
         ("try:\n    pass\nexcept E:\n    from ..nets import Other", {"nets._other"}),
         ("import obverse", {"nets", "nets._net", "nets._other", "shadow", "shadow._loss", "_core.lazy"}),
     ],

@@ -38,7 +38,7 @@ def measurement(key: str) -> Callable[[Measure], Measure]:
 
 
 def per_trial(draw: Callable[[Setting, torch.Generator], float | Tensor]) -> Measure:
-    """A measurement from what is done in one trial: the same `setting["trials"]` times, with one generator."""
+    """A measurement from what one trial does: repeated `setting["trials"]` times, with one generator."""
 
     @wraps(draw)
     def measure(setting: Setting, generator: torch.Generator) -> list[float]:

@@ -97,17 +97,11 @@ class Equal(Rule):
         return _together(judged, numbers, f"largest deviation {percent(off)}")
 
     def misled(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
-        factor = 1.2**times
-        return [
-            Point(
-                point.setting,
-                point.predicted / factor
-                if abs(point.mean) > abs(point.predicted)
-                else point.predicted * factor,
-                point.values,
-            )
-            for point in points
-        ]
+        def wrong(point: Point) -> float:
+            below = abs(point.mean) > abs(point.predicted)
+            return point.predicted / 1.2**times if below else point.predicted * 1.2**times
+
+        return [Point(point.setting, wrong(point), point.values) for point in points]
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def measure_histograms(setting: Setting, generator: torch.Generator) -> float:
     """Distance ÷ (σ · variation), for random histograms."""
     heights = CELLS * _weights(CELLS, generator)
     distance = histogram_distance(heights, setting["sigma"])
-    return distance / (setting["sigma"] * variation(heights))
+    return float(distance / (setting["sigma"] * variation(heights)))
 
 
 def bells_distance(centres: Tensor, widths: Tensor, weights: Tensor, sigma: float) -> float:

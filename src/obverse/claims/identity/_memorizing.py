@@ -130,8 +130,6 @@ def measure_block(setting: Setting, generator: torch.Generator) -> list[float]:
     return found
 
 
-
-
 @measurement("identity.memorizing.measure_built_block")
 @per_trial
 def measure_built_block(setting: Setting, generator: torch.Generator) -> float:
