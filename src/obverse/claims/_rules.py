@@ -97,9 +97,11 @@ class Equal(Rule):
         return _together(judged, numbers, f"largest deviation {percent(off)}")
 
     def misled(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
+        factor = float(1.2**times)
+
         def wrong(point: Point) -> float:
             below = abs(point.mean) > abs(point.predicted)
-            return point.predicted / 1.2**times if below else point.predicted * 1.2**times
+            return point.predicted / factor if below else point.predicted * factor
 
         return [Point(point.setting, wrong(point), point.values) for point in points]
 
