@@ -13,8 +13,8 @@ from statistics import median
 import torch
 from measure import Outcome, alternate, compare, publish
 
-from obverse.claims._layer import reverse_and_infer
-from obverse.claims._stream import Weights
+from obverse.claims.alm._layer import reverse_and_infer
+from obverse.claims.alm._stream import Weights
 
 SQUARE = 4096  # side of the plain product
 BATCHES = (512, 1024, 2048)  # the bar is for the last; drawing W costs the same whatever the batch
@@ -26,8 +26,8 @@ LARGE = """
 import sys, torch
 from pathlib import Path
 from time import perf_counter
-from obverse.claims._layer import reverse_and_infer
-from obverse.claims._stream import Weights
+from obverse.claims.alm._layer import reverse_and_infer
+from obverse.claims.alm._stream import Weights
 n, m, batch = map(int, sys.argv[1:])
 h = torch.rand(batch, m, generator=torch.Generator().manual_seed(0))
 start = perf_counter()

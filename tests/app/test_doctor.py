@@ -82,7 +82,7 @@ def test_a_layer_that_is_not_random_and_a_claim_that_does_not_hold_are_told(monk
     assert checks.check_audit()[0] is False
     monkeypatch.undo()
     (claim,) = find([checks.CLAIM])
-    wrong = replace(claim, predict=lambda setting: 2 * claim.predict(setting))
+    wrong = replace(claim, predict=lambda setting: 2 * claim.predicted(setting))
     monkeypatch.setattr(sys.modules["obverse.claims._registry"], "find", lambda names: [wrong])
     well, said = checks.check_claim()
     assert well is False

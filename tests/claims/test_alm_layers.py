@@ -6,12 +6,12 @@ import torch
 from scipy import stats
 
 from obverse._core.errors import BadInput
-from obverse.claims._hidden import draw_hidden
 from obverse.claims.alm import _depth as depth
 from obverse.claims.alm import _entrywise as entrywise
 from obverse.claims.alm import _three_layers as three_layers
 from obverse.claims.alm import _two_layers as two_layers
 from obverse.claims.alm._evolution import State, critical_ratio, evolve
+from obverse.claims.alm._hidden import draw_hidden
 from obverse.shadow import best_threshold, recovery_error
 
 

@@ -9,8 +9,8 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from obverse._core.errors import BadInput
-from obverse.claims._layer import fresh_weights
 from obverse.claims.alm import _moments as moments
+from obverse.claims.alm._layer import fresh_weights
 
 TINY = {"n": 6, "m": 4, "k": 3, "t": 4, "trials": 5, "batch": 7}
 

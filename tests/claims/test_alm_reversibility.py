@@ -11,11 +11,11 @@ import torch
 from scipy import integrate, optimize, stats
 
 from obverse._core.errors import BadInput
-from obverse.claims import _offset_search as offset_search
 from obverse.claims import claims
 from obverse.claims.alm import _closed_form as closed_form
 from obverse.claims.alm import _dropout as dropout
 from obverse.claims.alm import _likelihood as likelihood
+from obverse.claims.alm import _offset_search as offset_search
 from obverse.claims.alm import _offsets as offsets
 from obverse.claims.alm import _one_weight as one_weight
 from obverse.claims.alm import _proof as proof

@@ -11,11 +11,11 @@ import torch
 from scipy import integrate, stats
 
 from obverse._core.errors import BadInput
-from obverse.claims._hidden import draw_hidden
-from obverse.claims._stream import Weights, draw_seed
 from obverse.claims.alm import _entries as laws
 from obverse.claims.alm import _universality as universality
 from obverse.claims.alm._entries import FOURTH, entries
+from obverse.claims.alm._hidden import draw_hidden
+from obverse.claims.alm._stream import Weights, draw_seed
 
 SIZE = {"n": 50, "m": 12, "k": 3, "t": 50, "batch": 5, "median": 3, "trials": 2}
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from obverse import BadInput
-from obverse.claims._claim import Claim, grid
-from obverse.claims._conditions import check_hidden, check_keep, check_layer
-from obverse.claims._hidden import LAWS, draw_hidden
+from obverse.claims._claim import Claim, grid, per_trial
 from obverse.claims._rules import Equal
+from obverse.claims.alm._conditions import check_hidden, check_keep, check_layer
+from obverse.claims.alm._hidden import LAWS, draw_hidden
 
 
 def measure(setting, generator):
@@ -124,3 +124,35 @@ def test_a_twin_shares_what_is_not_changed():
     assert (corrected.expected, corrected.remark) == ("held", "")
     assert corrected.measure is printed.measure
     assert corrected.grid == printed.grid
+
+
+def test_a_prediction_is_a_number_or_a_function():
+    assert make(predict=2).predicted({"n": 3}) == 2.0
+    assert make(predict=lambda setting: 2 * setting["n"]).predicted({"n": 3}) == 6.0
+
+
+def whole(setting):
+    if setting["n"] < 1:
+        raise BadInput("n ≥ 1", got=setting["n"], do="raise n")
+
+
+def test_nothing_is_predicted_outside_the_domain():
+    claim = make(predict=2.0, domain=whole)
+    assert claim.predicted({"n": 1}) == 2.0
+    for refuse in (claim.check, claim.predicted):
+        with pytest.raises(BadInput, match="expected n ≥ 1; got 0"):
+            refuse({"n": 0})
+    make().check({"n": 0})  # without one, every setting
+
+
+def test_a_trial_is_done_as_often_as_the_setting_says():
+    """With one generator: the numbers of a loop written out."""
+
+    @per_trial
+    def measure(setting, generator):
+        return setting["n"] * torch.rand(2, generator=generator, dtype=torch.float64).sum()
+
+    by_hand = 3 * torch.rand(4, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64).sum(1)
+    found = measure({"n": 3, "trials": 4}, torch.Generator().manual_seed(1))
+    assert found == by_hand.tolist()
+    assert measure.__name__ == "measure"

@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "my_claims.py"
 # Verdicts: held; failed as expected; another than expected; too few trials to tell.
 FILE = """
 from obverse.claims import Along, Claim, Equal, Exponent, grid, register
-from obverse.claims._conditions import check_layer
+from obverse.claims.alm._conditions import check_layer
 
 def spread(setting, generator):
     if setting["k"] == 7:

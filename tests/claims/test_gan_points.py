@@ -172,7 +172,7 @@ def test_a_coin_in_sixteen_throws():
         lambda: points.masses({"points": 3, "samples": 1}),
         lambda: points.masses({"points": 3, "samples": 2, "rho": 0.0}),
         lambda: points.masses({"points": 3, "samples": 2, "law": "other"}),
-        lambda: hoeffding.printed({"epsilon": 0.0, "m": 5}),
+        lambda: hoeffding.check({"epsilon": 0.0, "m": 5}),
     ],
 )
 def test_settings_are_checked(call):

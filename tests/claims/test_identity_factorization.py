@@ -144,8 +144,8 @@ def test_rescaling_is_searched_without_the_formula():
         (module.sharper, {"d": 2, "gamma": 1.0, "layers": 3, "angle": 4.0}, "angle"),
         (module.sharper, {"d": 3, "gamma": 1.0, "layers": 3, "turn": "half turn"}, "even d"),
         (module.half_log, {"d": 3, "condition": 1.0}, "κ > 1"),
-        (module.printed_sheared, {"d": 2, "layers": 30, "shear": 0.5, "missing": 1.0}, "shear"),
-        (module.printed_sheared, {"d": 2, "layers": 30, "shear": 2.0, "missing": 0.0}, "half turn"),
+        (module.check_sheared, {"d": 2, "layers": 30, "shear": 0.5, "missing": 1.0}, "shear"),
+        (module.check_sheared, {"d": 2, "layers": 30, "shear": 2.0, "missing": 0.0}, "half turn"),
         (module.printed_sheared, {"d": 2, "layers": 1, "shear": 20.0, "missing": 1.0}, "l ≥ 3γ"),
     ],
 )

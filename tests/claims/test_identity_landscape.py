@@ -220,7 +220,7 @@ def test_one_exception_is_enough_for_no_verdict(name):
     """What these claims say is said of all: their trials are few enough for this."""
     claim = claims()[f"identity.{name}"]
     setting = claim.grid[0]
-    bound = claim.predict(setting)
+    bound = claim.predicted(setting)
     within = [0.9 * bound] * setting["trials"]
     assert claim.rule.judge([Point(setting, bound, tuple(within))]).verdict == "held"
     within[0] = 1.1 * bound
@@ -241,27 +241,20 @@ def test_bad_settings_name_the_condition():
         ({"sigma": 0.0}, "σ_min"),
         ({"condition": 0.5}, "condition number ≥ 1"),
     )
-    predictions = (
-        landscape.least, landscape.least_turned, landscape.inverse_printed, landscape.inverse_corrected,
-        landscape.slope_corrected, landscape.steps_corrected, gradients.expected_gradient, gradients.two,
+    known = claims()
+    about_nets = (
+        "thm1", "thm1.projected", "eq6", "eq6.corrected", "eq6.tight", "convergence", "gradients.plain",
+        "gradients.residual", "gradients.zero",
     )  # fmt: skip
-    measures = (
-        landscape.measure_critical, landscape.measure_projected, landscape.measure_inverse_slope,
-        landscape.measure_slope, landscape.measure_descent, gradients.measure_gradient,
-        gradients.measure_at_zero,
-    )  # fmt: skip
-    for (change, sentence), predict in product(changes, predictions):
+    for (change, sentence), name in product(changes, about_nets):
         with pytest.raises(BadInput, match=sentence):
-            predict(fine | change)
-    for (change, sentence), measure in product(changes, measures):
-        with pytest.raises(BadInput, match=sentence):
-            measure(fine | change, seeded())
+            known[f"identity.{name}"].check(fine | change)
     for change, sentence in (({"d": 3}, "d = 2"), ({"turn": 0.0}, "a turn"), ({"layers": 1}, "a turn")):
         with pytest.raises(BadInput, match=sentence):
-            landscape.least_turned(fine | change)
-    for function in (gradients.expected_gradient, lambda one: gradients.measure_gradient(one, seeded())):
+            known["identity.thm1.projected"].check(fine | change)
+    for name in ("gradients.plain", "gradients.residual"):
         with pytest.raises(BadInput, match="s²d > 0"):
-            function(fine | {"spread": 0.0})
+            known[f"identity.{name}"].check(fine | {"spread": 0.0})
 
 
 def test_the_counterexample_of_the_printed_bound():

@@ -39,4 +39,4 @@ def test_the_curvature_is_that_of_the_risk_itself():
 
 def test_settings_are_checked():
     with pytest.raises(BadInput, match="above 0"):
-        saddles.steepest({"d": 2, "size": 0.0, "sigma": 1.0})
+        saddles.check_saddle({"d": 2, "size": 0.0, "sigma": 1.0})

@@ -8,9 +8,9 @@ import torch
 from scipy import stats
 
 from obverse._core.errors import BadInput
-from obverse.claims import _stream as stream
-from obverse.claims._layer import fresh_weights, reverse_and_infer
-from obverse.claims._stream import Weights
+from obverse.claims.alm import _stream as stream
+from obverse.claims.alm._layer import fresh_weights, reverse_and_infer
+from obverse.claims.alm._stream import Weights
 
 H = torch.tensor([[0.6, 0.0, 0.8, 0.0], [0.0, 1.0, 0.0, 0.0], [0.1, 0.2, 0.3, 0.4]], dtype=torch.float64)
 

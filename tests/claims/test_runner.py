@@ -261,3 +261,24 @@ def test_bad_calls(tiny):
     with pytest.raises(BadInput, match="jobs ≥ 1; got 0"):
         run([tiny.NORMALS], jobs=0)
     assert isinstance(tiny.NORMALS, Claim)
+
+
+def test_what_lies_outside_the_domain_is_not_measured(tiny, tmp_path):
+    log = tmp_path / "log"
+    log.touch()
+
+    def domain(setting):
+        if setting["n"] > 2:
+            raise BadInput("n ≤ 2", got=setting["n"], do="lower n")
+
+    claim = tiny.make("some", tiny.slowly, grid(n=(1, 3, 4), log=str(log), wait=0.0), domain=domain)
+    told = []
+    (outcome,) = run([claim], on_point=lambda *what: told.append(what))
+    assert log.read_text().split() == ["1"]
+    assert outcome.verdict == "crashed"
+    assert outcome.crash.startswith("at 2 of 3 settings, first at n = 3,")
+    assert outcome.sentence == "expected n ≤ 2; got 3; lower n"
+    assert told == [("some", 2, 3), ("some", 3, 3)]
+    # a twin without that domain measures them, whoever comes first
+    both = run([claim, replace(claim, id="all", domain=None)])
+    assert [one.verdict for one in both] == ["crashed", "held"]

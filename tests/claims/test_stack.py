@@ -4,9 +4,16 @@ import pytest
 import torch
 
 from obverse._core.errors import BadInput
-from obverse.claims._hidden import draw_hidden
-from obverse.claims._offset_search import one_offset
-from obverse.claims._stack import Stack, aligned_offset, calibrate, misalignment, search_offsets, worst_entry
+from obverse.claims.alm._hidden import draw_hidden
+from obverse.claims.alm._offset_search import one_offset
+from obverse.claims.alm._stack import (
+    Stack,
+    aligned_offset,
+    calibrate,
+    misalignment,
+    search_offsets,
+    worst_entry,
+)
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -13,7 +13,6 @@ from obverse._core.errors import BadInput
 from obverse._core.files import MAX_JSON, WriteFailed
 from obverse._core.interrupts import Interrupted
 from obverse._core.locks import RunLocked
-from obverse.claims import _work as work
 from obverse.claims import find, grid, read_sweep, run
 
 
@@ -194,29 +193,22 @@ def test_an_edited_file_is_measured_again(tmp_path, jobs):
     assert len(points(tmp_path / "out")) == 16  # what is as it was before is known
 
 
-def test_changed_sources_of_the_library_are_measured_again(logged, tmp_path, monkeypatch):
+def test_changed_code_of_the_library_is_measured_again(logged, tmp_path, monkeypatch):
     """A measure calls what stands in other files."""
     claim, _ = logged
     run([claim], out=tmp_path / "out")
     before = points(tmp_path / "out")
-    monkeypatch.setattr("obverse.claims._work.library", lambda: "edited")
+    monkeypatch.setattr("obverse.claims._work._code", lambda module, measure: "edited")
     run([claim], out=tmp_path / "out")
     assert len(points(tmp_path / "out")) == 2 * len(before)
 
 
-def test_the_digest_of_the_library_is_that_of_its_files(tmp_path, monkeypatch):
-    for folder in ("claims", "shadow"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "claims" / "work.py").write_text("here")
-    (tmp_path / "shadow" / "recovery.py").write_text("one")
-    monkeypatch.setattr(work, "__file__", str(tmp_path / "claims" / "work.py"))
-    digests = []
-    for text in ("one", "two", "one"):
-        (tmp_path / "shadow" / "recovery.py").write_text(text)
-        work.library.cache_clear()
-        digests.append(work.library())
-    work.library.cache_clear()
-    assert digests[0] == digests[2] != digests[1]
+def test_another_torch_measures_again(logged, tmp_path, monkeypatch):
+    claim, log = logged
+    run([claim], out=tmp_path / "out")
+    monkeypatch.setattr("torch.__version__", "99")
+    run([claim], out=tmp_path / "out")
+    assert len(log.read_text().split()) == 8
 
 
 def test_one_process_at_a_time(logged, tmp_path):

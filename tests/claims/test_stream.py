@@ -10,8 +10,8 @@ import pytest
 import torch
 from scipy import stats
 
-from obverse.claims import _stream as stream
-from obverse.claims._stream import Weights, draw_seed, normal, share
+from obverse.claims.alm import _stream as stream
+from obverse.claims.alm._stream import Weights, draw_seed, normal, share
 
 
 def dense(weights: Weights) -> np.ndarray:
@@ -148,8 +148,8 @@ def test_seeds_come_from_the_generator():
 PEAK = """
 import sys, torch
 from pathlib import Path
-from obverse.claims._layer import reverse_and_infer
-from obverse.claims._stream import Weights
+from obverse.claims.alm._layer import reverse_and_infer
+from obverse.claims.alm._stream import Weights
 torch.set_num_threads(1)
 reverse_and_infer(Weights(int(sys.argv[1]), 4000, seed=1), torch.rand(8, 4000), 0.5)
 print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])

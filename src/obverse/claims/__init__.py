@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .._core import lazily
 
 if TYPE_CHECKING:
-    from ._claim import Claim, grid
+    from ._claim import Claim, grid, per_trial
     from ._rates import Along, Exponent, NotGrowing
     from ._registry import claims, find, load_module, register
     from ._rules import Equal, HoldsIn, MeanBelow, Rule
@@ -36,6 +36,7 @@ __all__ = [
     "find",
     "grid",
     "load_module",
+    "per_trial",
     "read_sweep",
     "register",
     "run",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from itertools import product
 from typing import Any, Literal
 
@@ -17,6 +18,8 @@ from .results import Setting, Value, Verdict
 
 Reading = Literal["as printed", "corrected", "exact", "beyond the paper"]
 Measure = Callable[[Setting, torch.Generator], Sequence[float] | Tensor]
+Predict = Callable[[Setting], float]
+Domain = Callable[[Setting], None]
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -34,13 +37,25 @@ def measurement(key: str) -> Callable[[Measure], Measure]:
     return name
 
 
+def per_trial(draw: Callable[[Setting, torch.Generator], float | Tensor]) -> Measure:
+    """A measurement from what one trial does: repeated `setting["trials"]` times, with one generator."""
+
+    @wraps(draw)
+    def measure(setting: Setting, generator: torch.Generator) -> list[float]:
+        return [float(draw(setting, generator)) for _ in range(setting["trials"])]
+
+    return measure
+
+
 @dataclass(frozen=True)
 class Claim:
     """One statement that can be run.
 
     `measure(setting, generator)` is a simulation that knows nothing of the prediction and returns one number
-    a trial, independent of each other; `predict(setting)` is a closed form, a bound or a rate (a rate's
-    constant is free). `rule` says what the two must do for the claim to hold, over the whole grid.
+    a trial, independent of each other; `predict` is a number, or a function of the setting: a closed form, a
+    bound or a rate (a rate's constant is free). `rule` says what the two must do for the claim to hold, over
+    the whole grid. `domain(setting)` raises `BadInput` where the statement says nothing: there nothing is
+    measured or predicted.
 
     Two claims with the same `measure` judge the same draws: this is how a statement as printed and its
     correction are compared. `measure` must be a function at the top level of its module.
@@ -51,13 +66,14 @@ class Claim:
     statement: str  # one sentence, with its symbols
     source: str  # paper, number and equation
     grid: tuple[Setting, ...]
-    predict: Callable[[Setting], float]
+    predict: float | Predict
     measure: Measure
     rule: Rule
     quantity: str  # what is measured, as the label of an axis
     axis: str  # the setting that is drawn along the horizontal axis
     series: str = ""  # the setting that tells curves apart
     quick: tuple[Setting, ...] = ()  # a grid of seconds in place of minutes; by default the full one
+    domain: Domain | None = None  # by default every setting
     reading: Reading = "as printed"
     twin: str = ""  # the same statement in its other reading
     expected: Verdict = "held"  # what it has been found to be: a change is worth a look
@@ -77,6 +93,16 @@ class Claim:
         """The twin of this claim: the same settings and draws, unless changed; each names the other."""
         kept: dict[str, Any] = {"id": self.twin, "twin": self.id, "expected": "held", "remark": ""}
         return replace(self, **(kept | changes))
+
+    def check(self, setting: Setting) -> None:
+        """Raises `BadInput` for a setting that the statement says nothing about."""
+        if self.domain is not None:
+            self.domain(setting)
+
+    def predicted(self, setting: Setting) -> float:
+        """The prediction at a setting of the domain."""
+        self.check(setting)
+        return float(self.predict(setting) if callable(self.predict) else self.predict)
 
     def settings(self, quick: bool = False) -> tuple[Setting, ...]:
         return self.quick if quick and self.quick else self.grid

@@ -74,7 +74,7 @@ def crashed(claim: Claim, crash: str, *, quick: bool, seed: int, seconds: float 
 
 
 def _predicted(claim: Claim, setting: Setting) -> float:
-    predicted = float(claim.predict(setting))
+    predicted = claim.predicted(setting)
     if not isfinite(predicted):
         raise BadInput(
             f"a finite prediction at {dict(setting)}", got=predicted, do="leave the setting out of the grid"

@@ -41,10 +41,11 @@ class Rule(ABC):
     def judge(self, points: Sequence[Point]) -> Judgement: ...
 
     @abstractmethod
-    def misled(self, points: Sequence[Point]) -> list[Point]:
+    def misled(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
         """The same trials beside a wrong prediction of the kind this rule must catch.
 
-        Equalities: a factor 1.2; bounds: half of what was measured; rates: the exponent off by 0.3.
+        Equalities: a factor 1.2, away from what was measured; bounds: half of what was measured; rates: the
+        exponent off by 0.3. With `times`, an error so many times as large (on a logarithmic scale).
         """
 
 
@@ -95,8 +96,14 @@ class Equal(Rule):
         numbers = {"largest_relative_deviation": off}
         return _together(judged, numbers, f"largest deviation {percent(off)}")
 
-    def misled(self, points: Sequence[Point]) -> list[Point]:
-        return [Point(point.setting, 1.2 * point.predicted, point.values) for point in points]
+    def misled(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
+        factor = float(1.2**times)
+
+        def wrong(point: Point) -> float:
+            below = abs(point.mean) > abs(point.predicted)
+            return point.predicted / factor if below else point.predicted * factor
+
+        return [Point(point.setting, wrong(point), point.values) for point in points]
 
 
 @dataclass(frozen=True)
@@ -122,8 +129,8 @@ class MeanBelow(Rule):
         largest = max(map(_share, points))
         return _together(judged, {"largest_share_of_bound": largest}, f"up to {largest:.3g} of the bound")
 
-    def misled(self, points: Sequence[Point]) -> list[Point]:
-        return [Point(point.setting, point.mean / 2, point.values) for point in points]
+    def misled(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
+        return half_of_measured(points, times)
 
 
 @dataclass(frozen=True)
@@ -158,8 +165,12 @@ class HoldsIn(Rule):
         numbers = {"trials": float(trials), "within": float(within)}
         return _together(judged, numbers, f"bound held in {within} of {trials} trials")
 
-    def misled(self, points: Sequence[Point]) -> list[Point]:
-        return [Point(point.setting, point.mean / 2, point.values) for point in points]
+    def misled(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
+        return half_of_measured(points, times)
+
+
+def half_of_measured(points: Sequence[Point], times: float) -> list[Point]:
+    return [Point(point.setting, point.mean / 2**times, point.values) for point in points]
 
 
 def percent(share: float) -> str:

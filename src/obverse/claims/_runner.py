@@ -65,7 +65,7 @@ def run(
         raise BadInput("jobs ≥ 1", got=jobs, do="use 1 for this process alone")
     started = time.perf_counter()
     plans = [_Plan(claim, quick, seed) for claim in claims]
-    tasks = {task.key: task for plan in plans for task in plan.tasks}
+    tasks = {task.key: task for plan in plans for task in plan.tasks if task.key not in plan.refused}
     done: dict[str, Measured] = {}
     with open_store(out) if out else nullcontext() as store:
         if store:
@@ -89,15 +89,24 @@ def run(
 
 
 class _Plan:
-    """A claim and its measurements; one whose measurements cannot even be named has crashed already."""
+    """A claim and its measurements; one whose measurements cannot even be named has crashed already.
+
+    Settings outside the claim's domain are not measured.
+    """
 
     def __init__(self, claim: Claim, quick: bool, seed: int) -> None:
         self.claim, self.quick, self.seed, self.crash = claim, quick, seed, ""
         self.tasks: list[Task] = []
+        self.refused: dict[str, Measured] = {}
         try:
             self.tasks = [make_task(claim.measure, setting, seed) for setting in claim.settings(quick)]
         except Exception as error:
             self.crash = explain(error)
+        for task in self.tasks:
+            try:
+                claim.check(task.setting)
+            except Exception as error:
+                self.refused[task.key] = Measured(task.key, task.setting, (), 0.0, explain(error))
 
     def needs(self, measured: Measured) -> bool:
         return any(task.key == measured.key for task in self.tasks)
@@ -105,7 +114,7 @@ class _Plan:
     def outcome(self, done: dict[str, Measured]) -> Outcome:
         if self.crash:
             return crashed(self.claim, self.crash, quick=self.quick, seed=self.seed)
-        measured = [done[task.key] for task in self.tasks]
+        measured = [self.refused.get(task.key) or done[task.key] for task in self.tasks]
         return judge(self.claim, measured, quick=self.quick, seed=self.seed)
 
 
@@ -129,7 +138,8 @@ def _cost(task: Task) -> float:
 def _tell(on_point: OnPoint | None, plans: Sequence[_Plan], done: dict[str, Measured]) -> None:
     if on_point:
         for plan in plans:
-            on_point(plan.claim.id, sum(task.key in done for task in plan.tasks), len(plan.tasks))
+            known = [task for task in plan.tasks if task.key in done or task.key in plan.refused]
+            on_point(plan.claim.id, len(known), len(plan.tasks))
 
 
 def _versions() -> dict[str, str]:

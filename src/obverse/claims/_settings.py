@@ -17,7 +17,7 @@ TRUTH = {"true": True, "false": False}
 def predict(claim: Claim, setting: Setting) -> float:
     """The prediction; a setting that the theorem does not allow is refused with the name of the claim."""
     try:
-        return float(claim.predict(setting))
+        return claim.predicted(setting)
     except BadInput as error:
         where = ", ".join(f"{name} = {value}" for name, value in setting.items())
         raise ObverseError(_about(error, f"{claim.id} at {where}")) from error

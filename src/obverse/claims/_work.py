@@ -28,6 +28,7 @@ import torch
 from .._core import MAX_ITEMS, BadInput, ObverseError, derive_generator
 from ._claim import Measure
 from ._registry import forget_users, load_source
+from ._sources import obverse_sources
 from .results import Measured, Setting
 
 MAX_CRASH = 4000  # letters of a crash that are kept
@@ -67,9 +68,8 @@ def make_task(measure: Measure, setting: Setting, seed: int) -> Task:
     name = f"{module.__name__}.{function}" if key is None else f"obverse.claims.{key}"
     identity = json.dumps([name, _canonical(setting), seed])
     source = module.__dict__.get("__claims_source__")
-    code = source[1] if source else _source(module, measure)
     return Task(
-        key=_digest(json.dumps([identity, library(), code])).hex(),
+        key=_digest(json.dumps([identity, _code(module, measure), _packages()])).hex(),
         seed=int.from_bytes(_digest(identity), "big"),
         version=__version__,
         module=module.__name__,
@@ -147,22 +147,29 @@ def _found(module: ModuleType, function: str) -> Any:
         return None
 
 
+def _packages() -> str:
+    return f"torch {torch.__version__} numpy {np.__version__}"
+
+
 @cache
-def library() -> str:
-    """What a measurement rests on besides its own file: the sources of obverse, torch and numpy."""
-    root = Path(__file__).parents[1]
-    sources = {str(file.relative_to(root)): file.read_bytes() for file in sorted(root.rglob("*.py"))}
-    digest = sha256(b"".join(name.encode() + b"\0" + text + b"\0" for name, text in sources.items()))
-    return f"{digest.hexdigest()} torch {torch.__version__} numpy {np.__version__}"
-
-
-def _source(module: ModuleType, measure: Measure) -> str:
-    for where in (module, measure):  # a notebook is no file, but its functions have a source
-        try:
-            return inspect.getsource(where)
-        except (OSError, TypeError):
-            continue
-    raise BadInput("a measure whose source can be read", got=measure.__qualname__, do="put it in a file")
+def _code(module: ModuleType, measure: Measure) -> str:
+    """A digest of the code that a measurement runs: its module's, and that of obverse which this imports."""
+    sources = obverse_sources()
+    if module.__name__ in sources.files:
+        return sources.digest(module.__name__, sources.text(module.__name__))
+    source = module.__dict__.get("__claims_source__")
+    if source:
+        return sources.digest(module.__name__, source[1])
+    try:
+        return sources.digest(module.__name__, inspect.getsource(module))
+    except (OSError, TypeError, SyntaxError):
+        pass
+    try:  # a notebook is no file, but its functions have a source; what they use may stand in any cell
+        return sources.digest_all() + _digest(inspect.getsource(measure)).hex()
+    except (OSError, TypeError):
+        raise BadInput(
+            "a measure whose source can be read", got=measure.__qualname__, do="put it in a file"
+        ) from None
 
 
 def _canonical(setting: Setting) -> str:

@@ -42,7 +42,7 @@ class Point:
 class Measured(Record):
     """The trials of one setting, as the measurement gave them; `crash` is the traceback where it did not."""
 
-    key: str  # of the measurement, its setting, its seed, its file and the sources of obverse
+    key: str  # of the measurement, its setting, its seed, and the code that it imports
     setting: dict[str, Any]
     values: tuple[float, ...]
     seconds: float

@@ -6,10 +6,10 @@ import torch
 
 from ..._core import BadInput
 from .._claim import Claim, grid, measurement
-from .._conditions import check_layer
 from .._registry import register
 from .._rules import Equal
 from ..results import Setting
+from ._conditions import check_layer
 from ._kernel import relu_cosine
 
 APPENDIX = "Arora, Liang & Ma 2015, Appendix E"

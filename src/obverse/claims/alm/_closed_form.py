@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from ...shadow import best_threshold, recovery_error
-from .._claim import Claim, grid, measurement
-from .._conditions import check_layer
-from .._hidden import LAWS, draw_hidden
-from .._offset_search import one_offset
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal
 from ..results import Setting
+from ._conditions import check_layer
+from ._hidden import LAWS, draw_hidden
+from ._offset_search import one_offset
 from ._one_weight import errors_at, infer_many
 from ._reversibility import ERROR, SOURCE
 
@@ -37,35 +37,29 @@ def error_at_threshold(setting: Setting, generator: torch.Generator) -> list[flo
 
 
 @measurement("alm.closed_form.searched_threshold")
-def searched_threshold(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def searched_threshold(setting: Setting, generator: torch.Generator) -> float:
     """θ√t/‖h‖ with the least mean error, found by search under each of so many W."""
-    found = []
-    for _ in range(setting["trials"]):
-        h, inferred = infer_many(setting, generator, CALIBRATION)
-        found.append(one_offset(inferred, h) * sqrt(setting["t"]))
-    return found
+    h, inferred = infer_many(setting, generator, CALIBRATION)
+    return one_offset(inferred, h) * sqrt(setting["t"])
 
 
 @measurement("alm.closed_form.error_after_search")
-def error_after_search(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def error_after_search(setting: Setting, generator: torch.Generator) -> float:
     """Mean relative error of fresh h at the θ found on other h, for each of so many W."""
-    found = []
-    for _ in range(setting["trials"]):
-        h, inferred = infer_many(setting, generator, CALIBRATION + DRAWS)
-        theta = one_offset(inferred[:CALIBRATION], h[:CALIBRATION])
-        found.append(float(errors_at(inferred[CALIBRATION:], h[CALIBRATION:], theta).mean()))
-    return found
+    h, inferred = infer_many(setting, generator, CALIBRATION + DRAWS)
+    theta = one_offset(inferred[:CALIBRATION], h[:CALIBRATION])
+    return float(errors_at(inferred[CALIBRATION:], h[CALIBRATION:], theta).mean())
 
 
 @measurement("alm.closed_form.survivors_after_search")
-def survivors_after_search(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def survivors_after_search(setting: Setting, generator: torch.Generator) -> float:
     """How many zeros of h are above the θ found by search, a draw, for each of so many W."""
-    found = []
-    for _ in range(setting["trials"]):
-        h, inferred = infer_many(setting, generator, CALIBRATION)
-        alive = (inferred > one_offset(inferred, h)) & (h == 0)
-        found.append(float(alive.sum(1).double().mean()))
-    return found
+    h, inferred = infer_many(setting, generator, CALIBRATION)
+    alive = (inferred > one_offset(inferred, h)) & (h == 0)
+    return float(alive.sum(1).double().mean())
 
 
 def sample_hidden(setting: Setting) -> Tensor:

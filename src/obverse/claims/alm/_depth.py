@@ -13,12 +13,12 @@ from torch import Tensor
 
 from ...shadow import relative_error
 from .._claim import Claim, grid, measurement
-from .._hidden import draw_hidden
 from .._registry import register
 from .._rules import Equal, MeanBelow
-from .._stack import Stack, calibrate, check_stack, misalignment
 from ..results import Setting
 from ._evolution import evolve
+from ._hidden import draw_hidden
+from ._stack import Stack, calibrate, check_stack, misalignment
 
 REMARK = "Arora, Liang & Ma 2015, Section 3, after eq. 14"
 

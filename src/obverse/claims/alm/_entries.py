@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ..._core import BadInput
-from .._stream import Draw, normal, share
+from ._stream import Draw, normal, share
 
 SHARE = 0.1  # of the entries that are not zero, under the sparse law
 GROUP = 8  # rows, or units, that are alike; rows are drawn in eights

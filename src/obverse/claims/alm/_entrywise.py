@@ -11,9 +11,9 @@ import torch
 
 from ..._core import BadInput
 from .._claim import measurement
-from .._hidden import draw_hidden
-from .._stack import Stack, check_stack, search_offsets, worst_entry
 from ..results import Setting
+from ._hidden import draw_hidden
+from ._stack import Stack, check_stack, search_offsets, worst_entry
 
 STEPS = (-1.0, -0.3, 0.3, 0.8, 1.3, 1.8, 2.5)  # offsets in units of the layer's own noise
 

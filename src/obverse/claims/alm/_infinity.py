@@ -7,14 +7,14 @@ from math import erfc, expm1, log, log1p, sqrt
 import torch
 
 from .._claim import Claim, grid, measurement
-from .._conditions import check_layer
-from .._hidden import draw_hidden
-from .._layer import reverse_and_infer
 from .._rates import Along, NotGrowing
 from .._registry import register
 from .._rules import Equal, MeanBelow
-from .._stream import Weights, draw_seed
 from ..results import Setting
+from ._conditions import check_layer
+from ._hidden import draw_hidden
+from ._layer import reverse_and_infer
+from ._stream import Weights, draw_seed
 
 SOURCE = "Arora, Liang & Ma 2015, Lemma 2.5, eq. 11"
 

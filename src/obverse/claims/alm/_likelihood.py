@@ -13,12 +13,12 @@ from torch import Tensor
 
 from ..._core import BadInput
 from .._claim import Claim, grid, measurement
-from .._conditions import check_keep, check_layer
-from .._hidden import draw_hidden
 from .._registry import register
 from .._rules import Equal, HoldsIn
 from ..results import Setting, Value
 from ._closed_form import NORMAL_ENOUGH, expected_error
+from ._conditions import check_keep, check_layer
+from ._hidden import draw_hidden
 from ._one_weight import proof_delta
 
 SOURCE = "Arora, Liang & Ma 2015, footnote 2"

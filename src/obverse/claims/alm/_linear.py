@@ -9,12 +9,12 @@ from torch import Tensor
 
 from ..._core import BadInput
 from .._claim import Claim, grid, measurement
-from .._conditions import check_layer
-from .._layer import fresh_weights
 from .._rates import Along, Exponent, NotGrowing
 from .._registry import register
 from .._rules import Equal
 from ..results import Setting
+from ._conditions import check_layer
+from ._layer import fresh_weights
 
 SOURCE = "Arora, Liang & Ma 2015, Proposition 2.2"
 

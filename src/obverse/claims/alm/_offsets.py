@@ -12,18 +12,18 @@ import torch
 from torch import Tensor
 
 from ...shadow import best_threshold, recovery_error
-from .._claim import Claim, grid, measurement
-from .._conditions import check_layer
-from .._layer import reverse_and_infer
-from .._offset_search import best_offsets, one_offset
+from .._claim import Claim, grid, measurement, per_trial
 from .._rates import Along, NotGrowing
 from .._registry import register
 from .._rules import Equal
-from .._stream import Weights, draw_seed
 from ..results import Setting
+from ._conditions import check_layer
 from ._kernel import relu_cosine
+from ._layer import reverse_and_infer
+from ._offset_search import best_offsets, one_offset
 from ._one_weight import errors_at
 from ._reversibility import ERROR, rate
+from ._stream import Weights, draw_seed
 
 SOURCE = "Arora, Liang & Ma 2015, remark after Theorem 2.4"
 FRESH = 500  # draws of h that offsets are judged on, under each W
@@ -48,27 +48,25 @@ def _infer(setting: Setting, generator: torch.Generator) -> tuple[Tensor, Tensor
 
 
 @measurement("alm.offsets.error_ratio")
-def error_ratio(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def error_ratio(setting: Setting, generator: torch.Generator) -> float:
     """Error with the best offset of each coordinate over that with the best uniform one, for so many W."""
-    count, found = setting["calibration"], []
-    for _ in range(setting["trials"]):
-        h, inferred = _infer(setting, generator)
-        each = best_offsets(inferred[:count], h[:count])
-        one = one_offset(inferred[:count], h[:count])
-        errors = [errors_at(inferred[count:], h[count:], theta).mean() for theta in (each, one)]
-        found.append(float(errors[0] / errors[1]))
-    return found
+    count = setting["calibration"]
+    h, inferred = _infer(setting, generator)
+    each = best_offsets(inferred[:count], h[:count])
+    one = one_offset(inferred[:count], h[:count])
+    errors = [errors_at(inferred[count:], h[count:], theta).mean() for theta in (each, one)]
+    return float(errors[0] / errors[1])
 
 
 @measurement("alm.offsets.error_with_one_offset")
-def error_with_one_offset(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def error_with_one_offset(setting: Setting, generator: torch.Generator) -> float:
     """Mean relative error of fresh h with the best uniform offset, for so many W."""
-    count, found = setting["calibration"], []
-    for _ in range(setting["trials"]):
-        h, inferred = _infer(setting, generator)
-        theta = one_offset(inferred[:count], h[:count])
-        found.append(float(errors_at(inferred[count:], h[count:], theta).mean()))
-    return found
+    count = setting["calibration"]
+    h, inferred = _infer(setting, generator)
+    theta = one_offset(inferred[:count], h[:count])
+    return float(errors_at(inferred[count:], h[count:], theta).mean())
 
 
 def one(setting: Setting) -> float:
@@ -206,7 +204,7 @@ register(
         ),
         quick=tuple(
             {"n": 5 * t, "m": 100, "k": 10, "t": t, "skew": 1.0, "calibration": 200, "trials": 6}
-            for t in (400, 900, 2_000, 4_000)
+            for t in (400, 600, 900, 1_400, 2_000, 3_000)
         ),
         predict=rate,
         measure=error_with_one_offset,

@@ -10,12 +10,12 @@ from math import log, sqrt
 import torch
 from torch import Tensor
 
-from .._conditions import check_layer
-from .._hidden import draw_hidden
-from .._layer import reverse_and_infer
-from .._offset_search import one_offset
-from .._stream import Weights, draw_seed
 from ..results import Setting
+from ._conditions import check_layer
+from ._hidden import draw_hidden
+from ._layer import reverse_and_infer
+from ._offset_search import one_offset
+from ._stream import Weights, draw_seed
 
 CALIBRATION = 40  # draws of h that an offset is searched on; their error is flat around the best one
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .._claim import Claim, measurement
-from .._conditions import check_layer
+from .._claim import Claim, measurement, per_trial
 from .._rates import Along, Exponent, NotGrowing
 from .._registry import register
 from .._rules import Equal, HoldsIn
 from ..results import Setting
+from ._conditions import check_layer
 from ._one_weight import errors_at, infer_many, proof_delta
 from ._reversibility import DECADES, ERROR, rate, sparsity_ratio
 
@@ -38,16 +38,14 @@ def recover_at_delta(setting: Setting, generator: torch.Generator) -> Tensor:
 
 
 @measurement("alm.proof.recover_without_threshold")
-def recover_without_threshold(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def recover_without_threshold(setting: Setting, generator: torch.Generator) -> float:
     """Mean of ‖ĥ − h‖² / ‖h‖², neither offset nor ReLU on the way up, for each of so many W.
 
     A trial is a W: all h ≥ 0 lean to one side, so that one W errs for all of them alike.
     """
-    found = []
-    for _ in range(setting["trials"]):
-        h, inferred = infer_many(setting, generator, DRAWS)
-        found.append(float((inferred - h).square().sum(1).mean()))
-    return found
+    h, inferred = infer_many(setting, generator, DRAWS)
+    return float((inferred - h).square().sum(1).mean())
 
 
 def delta(setting: Setting) -> float:

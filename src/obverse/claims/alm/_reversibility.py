@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from .._claim import Claim, measurement
-from .._conditions import check_layer
 from .._rates import Along, Exponent, NotGrowing
 from .._registry import register
 from ..results import Setting
+from ._conditions import check_layer
 from ._one_weight import recover_with_one_offset
 
 SOURCE = "Arora, Liang & Ma 2015, Theorem 2.3, eq. 9"

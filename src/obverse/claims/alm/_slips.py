@@ -13,11 +13,11 @@ from torch import Tensor
 
 from ..._core import BadInput
 from .._claim import Claim, grid, measurement
-from .._conditions import check_keep, check_layer
 from .._rates import Along, NotGrowing
 from .._registry import register
 from .._rules import Equal
 from ..results import Setting
+from ._conditions import check_keep, check_layer
 
 PAPER = "Arora, Liang & Ma 2015"
 NOTES = "Notes of 2016 on Arora, Liang & Ma"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from .._stream import draw_seed
+from ._stream import draw_seed
 
 WIDER = 2.0  # the standard deviation that `widened` draws from
 

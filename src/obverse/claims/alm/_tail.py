@@ -9,11 +9,11 @@ from torch import Tensor
 
 from ..._core import BadInput
 from .._claim import Claim, measurement
-from .._conditions import check_layer
-from .._layer import fresh_weights
 from .._registry import register
 from .._rules import MeanBelow
 from ..results import Setting
+from ._conditions import check_layer
+from ._layer import fresh_weights
 
 PAPER = "Arora, Liang & Ma 2015"
 

@@ -29,7 +29,7 @@ def layers(k3: int, first: int, rest: int, width: int, **more: int) -> Setting:
 FULL = {"nets": 56, "draws": 96}
 QUICK = {"nets": 52, "draws": 48}
 WIDE = tuple(layers(20, ratio, 4, ratio, nets=160, draws=96) for ratio in (3, 4, 5, 6, 8))
-WIDE_QUICK = tuple(layers(20, ratio, 4, ratio, nets=6, draws=48) for ratio in (3, 4, 5))
+WIDE_QUICK = tuple(layers(10, ratio, 4, ratio, nets=20, draws=48) for ratio in (2, 3, 4, 5, 6))
 RATIO = Along("k2/k3", lambda setting: setting["k2"] / setting["k3"])
 BALANCED = tuple((ratio, ratio, 2) for ratio in (5, 7, 10))
 

@@ -15,13 +15,13 @@ from ..._core import BadInput
 from ...data import load
 from ...training import ClassifierTask, Settings, fit_classifier
 from ...weights import best_multiple, root_mean_square, shuffled
-from .._claim import Claim, grid, measurement
-from .._conditions import check_layer
-from .._hidden import draw_hidden
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal, MeanBelow
-from .._stream import draw_seed
 from ..results import Setting
+from ._conditions import check_layer
+from ._hidden import draw_hidden
+from ._stream import draw_seed
 
 SECTION = "Arora, Liang & Ma 2015, Section 4"
 FULL: dict[str, Any] = {"data": "mnist", "labels": 5000, "width": 500, "epochs": 10, "rate": 0.05}
@@ -57,14 +57,12 @@ def error_ratio(above: float, below: float) -> float:
 
 
 @measurement("alm.trained.measure_tracking")
-def measure_tracking(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_tracking(setting: Setting, generator: torch.Generator) -> float:
     """The larger over the smaller of a net's errors on test images and on their shadows."""
-    ratios = []
-    for _ in range(setting["trials"]):
-        _, found = train(setting, draw_seed(generator), weight=setting["weight"])
-        pair = found["test_error"], found["shadow_error"]
-        ratios.append(error_ratio(max(pair), min(pair)))
-    return ratios
+    _, found = train(setting, draw_seed(generator), weight=setting["weight"])
+    pair = found["test_error"], found["shadow_error"]
+    return error_ratio(max(pair), min(pair))
 
 
 @measurement("alm.trained.measure_gain")
@@ -127,7 +125,7 @@ stated = register(
         source=f"{SECTION}, and Appendix E, Figure 5",
         grid=grid(**FULL, weight=1.0, trials=16),
         quick=grid(**QUICK, weight=1.0, trials=4),
-        predict=lambda setting: 1.2,
+        predict=1.2,
         measure=measure_tracking,
         rule=MeanBelow(),
         quantity="larger ÷ smaller of the errors on shadows and on images",
@@ -168,7 +166,7 @@ register(
         source=f"{SECTION}, and Appendix E, Figure 5",
         grid=grid(**FULL, weight=1.0, trials=24),
         quick=grid(**QUICK, weight=1.0, trials=4),
-        predict=lambda setting: 0.95,
+        predict=0.95,
         measure=measure_gain,
         rule=MeanBelow(),
         quantity="test error with SHADOW ÷ without",
@@ -196,7 +194,7 @@ register(
         source="Arora, Liang & Ma 2015, remark after Theorem 2.4",
         grid=grid(**FULL, trials=12),
         quick=grid(**QUICK, trials=4),
-        predict=lambda setting: 1.0,
+        predict=1.0,
         measure=measure_uniform_bias,
         # "almost": a twentieth is a quarter of a point where the error is five
         rule=Equal(tolerance=0.05),
@@ -216,7 +214,7 @@ register(
         source=f"{SECTION}, the random-like nets hypothesis",
         grid=grid(**FULL, k=25, layer=(1, 2), trials=16),
         quick=grid(**QUICK, k=5, layer=(1, 2), trials=4),
-        predict=lambda setting: 1.0,
+        predict=1.0,
         measure=measure_random_like,
         rule=Equal(),
         quantity="recovery error of the layer ÷ of its entries shuffled",

@@ -93,7 +93,7 @@ def wide(k2: int, ratios: tuple[int, ...], **rest: int) -> tuple[Setting, ...]:
 FULL = {"nets": 56, "draws": 256}
 QUICK = {"nets": 52, "draws": 48}
 SMALL = {"nets": 52, "draws": 128}
-WIDE, WIDE_QUICK = wide(64, (3, 4, 6, 8, 12), **FULL), wide(20, (2, 3, 4), **QUICK)
+WIDE, WIDE_QUICK = wide(64, (3, 4, 6, 8, 12), **FULL), wide(32, (2, 3, 4, 5, 6), **QUICK)
 RATIO = Along("k1/k2", lambda setting: setting["k1"] / setting["k2"])
 QUANTITY = "max over i of E|h̃_i − h_i|²/τ²"
 
@@ -198,7 +198,8 @@ register(
             for r in (10, 16, 25, 40, 60)
         ),
         quick=tuple(
-            {"k2": 50, "k1": 80, "k0": 80 * r, "n2": 100, "n1": 160, "layer": 1, **QUICK} for r in (5, 10, 20)
+            {"k2": 50, "k1": 80, "k0": 80 * r, "n2": 100, "n1": 160, "layer": 1, **QUICK}
+            for r in (5, 7, 10, 14, 20, 28)
         ),
         predict=first_rate,
         measure=measure_relative,

@@ -15,14 +15,14 @@ from torch import Tensor
 
 from ...shadow import recovery_error
 from .._claim import Claim, grid, measurement
-from .._conditions import check_layer
-from .._hidden import draw_hidden
-from .._layer import reverse_and_infer
 from .._registry import register
 from .._rules import Equal
-from .._stream import Weights, draw_seed
 from ..results import Setting, Verdict
+from ._conditions import check_layer
 from ._entries import FOURTH, entries
+from ._hidden import draw_hidden
+from ._layer import reverse_and_infer
+from ._stream import Weights, draw_seed
 
 CUT = 1.0  # θ√t/‖h‖ of the recovery: the best for normal entries at these sizes is 0.91
 

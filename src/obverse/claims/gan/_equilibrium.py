@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..._core import BadInput
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._rates import Along, Exponent, NotGrowing
 from .._registry import register
 from .._rules import Equal, HoldsIn
@@ -55,7 +55,6 @@ def circle_payoff(places: int) -> Tensor:
 @measurement("gan.equilibrium.measure_pure")
 def measure_pure(setting: Setting, generator: torch.Generator) -> list[float]:
     """min max − max min over single generators and discriminators; the pictures in a random order."""
-    check_game(setting)
     payoff = circle_payoff(setting["places"])
     return [
         pure_gap(payoff[torch.randperm(setting["places"], generator=generator)])
@@ -64,7 +63,6 @@ def measure_pure(setting: Setting, generator: torch.Generator) -> list[float]:
 
 
 def pure(setting: Setting) -> float:
-    check_game(setting)
     return 1 - 1 / float(setting["places"])
 
 
@@ -83,19 +81,15 @@ def arcs_payoff(points: Tensor) -> Tensor:
 
 
 @measurement("gan.equilibrium.measure_weights")
-def measure_weights(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_weights(setting: Setting, generator: torch.Generator) -> float:
     """The gap of T random point masses with the best weights, by linear programming over all arcs."""
-    check_game(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        points = torch.rand(setting["generators"], generator=generator, dtype=torch.float64)
-        found.append(best_rows(arcs_payoff(points.sort().values))[0])
-    return found
+    points = torch.rand(setting["generators"], generator=generator, dtype=torch.float64)
+    return best_rows(arcs_payoff(points.sort().values))[0]
 
 
 def longest_spacing(setting: Setting) -> float:
     """The mean of the longest of T spacings on a circle: (1 + ½ + … + 1/T)/T."""
-    check_game(setting)
     count = int(setting["generators"])
     return sum(1 / k for k in range(1, count + 1)) / count
 
@@ -103,7 +97,6 @@ def longest_spacing(setting: Setting) -> float:
 @measurement("gan.equilibrium.measure_circle")
 def measure_circle(setting: Setting, generator: torch.Generator) -> list[float]:
     """The gap of T random point masses of equal weight, over all arcs."""
-    check_game(setting)
     points = torch.rand(setting["trials"], setting["generators"], generator=generator, dtype=torch.float64)
     return arcs_distance(points, torch.full_like(points, 1 / setting["generators"])).tolist()
 
@@ -119,40 +112,31 @@ def random_payoff(discriminators: int, generator: torch.Generator) -> Tensor:
 
 
 @measurement("gan.equilibrium.measure_sampled")
-def measure_sampled(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_sampled(setting: Setting, generator: torch.Generator) -> float:
     """The gap of T pictures drawn from the real law with equal weights, each time in another game."""
-    check_game(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        payoff = random_payoff(setting["discriminators"], generator)
-        drawn = torch.randint(PLACES, (setting["generators"],), generator=generator)
-        found.append(float(payoff[drawn].mean(0).max()))
-    return found
+    payoff = random_payoff(setting["discriminators"], generator)
+    drawn = torch.randint(PLACES, (setting["generators"],), generator=generator)
+    return float(payoff[drawn].mean(0).max())
 
 
 def sampled(setting: Setting) -> float:
-    check_game(setting)
     return sqrt(log(setting["discriminators"] / DELTA) / (2 * setting["generators"]))
 
 
 def sampled_rate(setting: Setting) -> float:
-    check_game(setting)
     return sqrt(log(setting["discriminators"]) / setting["generators"])
 
 
 @measurement("gan.equilibrium.measure_hedge")
-def measure_hedge(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_hedge(setting: Setting, generator: torch.Generator) -> float:
     """What both sides could still win after T rounds of multiplicative weights against the best generator."""
-    check_game(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        payoff = random_payoff(setting["discriminators"], generator)
-        found.append(hedge(payoff, setting["generators"]).gap(payoff))
-    return found
+    payoff = random_payoff(setting["discriminators"], generator)
+    return hedge(payoff, setting["generators"]).gap(payoff)
 
 
 def regret(setting: Setting) -> float:
-    check_game(setting)
     return sqrt(2 * log(setting["discriminators"]) / setting["generators"])
 
 
@@ -167,19 +151,15 @@ def half_lines_gap(centres: Tensor, sigma: float) -> float:
 
 
 @measurement("gan.equilibrium.measure_gaussians")
-def measure_gaussians(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_gaussians(setting: Setting, generator: torch.Generator) -> float:
     """The gap of T Gaussians with uniform centres and σ = 0.2·T^{−narrowing}."""
-    check_game(setting)
     count = setting["generators"]
     sigma = 0.2 * count ** -setting["narrowing"]
-    return [
-        half_lines_gap(torch.rand(count, generator=generator, dtype=torch.float64), sigma)
-        for _ in range(setting["trials"])
-    ]
+    return half_lines_gap(torch.rand(count, generator=generator, dtype=torch.float64), sigma)
 
 
 def root(setting: Setting) -> float:
-    check_game(setting)
     return 1 / sqrt(setting["generators"])
 
 
@@ -193,15 +173,12 @@ def wrapped_gap(centres: Tensor, sigma: float) -> float:
 
 
 @measurement("gan.equilibrium.measure_wrapped")
-def measure_wrapped(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_wrapped(setting: Setting, generator: torch.Generator) -> float:
     """The gap of T such Gaussians with uniform centres."""
-    check_game(setting)
-    return [
-        wrapped_gap(
-            torch.rand(setting["generators"], generator=generator, dtype=torch.float64), setting["sigma"]
-        )
-        for _ in range(setting["trials"])
-    ]
+    return wrapped_gap(
+        torch.rand(setting["generators"], generator=generator, dtype=torch.float64), setting["sigma"]
+    )
 
 
 def slope_of(sigma: float) -> float:
@@ -210,7 +187,6 @@ def slope_of(sigma: float) -> float:
 
 
 def enough(setting: Setting) -> float:
-    check_game(setting)
     return net_bound(ARC, setting["generators"], slope_of(setting["sigma"]))
 
 
@@ -227,6 +203,7 @@ stated = register(
         quick=grid(places=(4, 16), trials=3),
         predict=pure,
         measure=measure_pure,
+        domain=check_game,
         rule=Equal(tolerance=1e-9),  # every trial is the same number, to rounding
         quantity="min max F − max min F",
         axis="places",
@@ -251,6 +228,7 @@ stated = register(
         quick=grid(discriminators=(16, 256), generators=(16, 64), trials=300),
         predict=sampled,
         measure=measure_sampled,
+        domain=check_game,
         rule=HoldsIn(share=1 - DELTA),
         quantity="payoff of the best D",
         axis="generators",
@@ -267,7 +245,7 @@ register(
         title="The gap falls with the root of the number of generators",
         statement="The gap of T generators drawn at random falls as T^{−1/2}.",
         grid=grid(discriminators=256, generators=(16, 32, 64, 128, 256, 512), trials=200),
-        quick=grid(discriminators=256, generators=(16, 64, 256), trials=40),
+        quick=grid(discriminators=256, generators=(16, 32, 64, 128, 256), trials=100),
         predict=sampled_rate,
         rule=Exponent(Along("generators")),
         reading="as printed",
@@ -282,7 +260,7 @@ register(
         title="The gap grows with the log of the number of discriminators",
         statement="The gap of T generators drawn at random is at most C√(ln n/T), for n discriminators.",
         grid=grid(discriminators=(16, 64, 256, 1024, 4096), generators=64, trials=200),
-        quick=grid(discriminators=(16, 64, 256), generators=64, trials=40),
+        quick=grid(discriminators=(16, 32, 64, 128, 256, 512), generators=64, trials=200),
         predict=sampled_rate,
         rule=NotGrowing(Along("discriminators")),
         axis="discriminators",
@@ -328,6 +306,7 @@ register(
         quick=grid(generators=(64, 128, 256, 512), trials=1000),
         predict=root,
         measure=measure_circle,
+        domain=check_game,
         rule=Exponent(Along("generators")),
         quantity="payoff of the best arc",
         axis="generators",
@@ -347,6 +326,7 @@ register(
         quick=grid(generators=(2, 4, 8), trials=150),
         predict=longest_spacing,
         measure=measure_weights,
+        domain=check_game,
         rule=Equal(resolution=0.12),
         quantity="payoff of the best arc, by linear programming",
         axis="generators",
@@ -368,9 +348,10 @@ stated = register(
         ),
         source=f"{PART}, the statement and its proof",
         grid=grid(narrowing=0.0, generators=(16, 32, 64, 128, 256, 512), trials=100),
-        quick=grid(narrowing=0.0, generators=(16, 64, 256), trials=30),
+        quick=grid(narrowing=0.0, generators=(16, 32, 64, 128, 256), trials=60),
         predict=root,
         measure=measure_gaussians,
+        domain=check_game,
         rule=NotGrowing(Along("generators")),
         quantity="payoff of the best half-line",
         axis="generators",
@@ -390,7 +371,7 @@ register(
         title="Generators that can generate ever narrower Gaussians",
         statement="If σ falls as 1/T, the gap of T Gaussians against half-lines is at most C/√T.",
         grid=grid(narrowing=1.0, generators=(32, 64, 128, 256, 512, 1024), trials=500),
-        quick=grid(narrowing=1.0, generators=(16, 64, 256), trials=30),
+        quick=grid(narrowing=1.0, generators=(16, 32, 64, 128, 256), trials=100),
         reading="exact",
     )
 )
@@ -418,6 +399,7 @@ register(
         quick=_formula((0.2,), (0.5,)),
         predict=enough,
         measure=measure_wrapped,
+        domain=check_game,
         rule=HoldsIn(share=1 - DELTA),
         quantity="payoff of the best arc",
         axis="generators",

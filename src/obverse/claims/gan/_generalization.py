@@ -13,7 +13,7 @@ from math import ceil, exp, lgamma, log, log1p, sqrt
 import torch
 
 from ..._core import BadInput
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._rates import Along, Exponent, NotGrowing
 from .._registry import register
 from .._rules import Equal, HoldsIn
@@ -64,18 +64,14 @@ def net_bound(p: int, m: int, lipschitz: float = 1.0) -> float:
 
 
 @measurement("gan.generalization.measure_cells")
-def measure_cells(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_cells(setting: Setting, generator: torch.Generator) -> float:
     """The distance, for the best θ: a vertex of the cube."""
-    check_sizes(setting)
-    return [
-        float(cells_distance(cell_counts(setting["p"], setting["m"], 1, generator)))
-        for _ in range(setting["trials"])
-    ]
+    return float(cells_distance(cell_counts(setting["p"], setting["m"], 1, generator)))
 
 
 def cells_mean(setting: Setting) -> float:
     """(p/2)E|B/m − 1/p| for binomial B, by de Moivre's formula."""
-    check_sizes(setting)
     p, m = setting["p"], setting["m"]
     if p == 1:
         return 0.0
@@ -86,38 +82,30 @@ def cells_mean(setting: Setting) -> float:
 
 
 def cells_rate(setting: Setting) -> float:
-    check_sizes(setting)
     return sqrt(setting["p"] / setting["m"])
 
 
 def union_printed(setting: Setting) -> float:
     """ε/2 where 2p·exp(−ε²m/8) = δ."""
-    check_sizes(setting)
     return sqrt(2 * log(2 * setting["p"] / DELTA) / setting["m"])
 
 
 def union_corrected(setting: Setting) -> float:
-    check_sizes(setting)
     return net_bound(setting["p"], setting["m"])
 
 
 def half_epsilon(setting: Setting) -> float:
-    check_sizes(setting)
     return float(setting["epsilon"] / 2)
 
 
 @measurement("gan.generalization.measure_unseen")
-def measure_unseen(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_unseen(setting: Setting, generator: torch.Generator) -> float:
     """1 − payoff of the best θ against a generator that shows m pictures and no other."""
-    check_sizes(setting)
-    return [
-        1 - float(cells_distance(cell_counts(setting["p"], setting["m"], 1, generator)))
-        for _ in range(setting["trials"])
-    ]
+    return 1 - float(cells_distance(cell_counts(setting["p"], setting["m"], 1, generator)))
 
 
 def pictures_per_cell(setting: Setting) -> float:
-    check_sizes(setting)
     return float(setting["m"] / setting["p"]) + ROUNDING
 
 
@@ -127,16 +115,10 @@ def pictures_per_cell(setting: Setting) -> float:
 @measurement("gan.generalization.measure_ball")
 def measure_ball(setting: Setting, generator: torch.Generator) -> list[float]:
     """m times the distance squared, for points on the unit sphere and D = ⟨v, x⟩, ‖v‖ ≤ 1."""
-    check_sizes(setting)
     shape = (setting["trials"], setting["m"], setting["p"])
     points = torch.randn(shape, generator=generator, dtype=torch.float64)
     points /= points.norm(dim=2, keepdim=True)
     return [setting["m"] * value**2 for value in ball_distance(points).tolist()]
-
-
-def one(setting: Setting) -> float:
-    check_sizes(setting)
-    return 1.0
 
 
 # Waves: two parameters, L-Lipschitz up to a factor π
@@ -145,19 +127,16 @@ def one(setting: Setting) -> float:
 @measurement("gan.generalization.measure_waves")
 def measure_waves(setting: Setting, generator: torch.Generator) -> list[float]:
     """The distance for D = ½ + a/2·cos(2πLθx), over a fine grid of θ."""
-    check_sizes(setting)
     shape = (setting["trials"], setting["m"])
     return waves_distance(torch.rand(shape, generator=generator), setting["lipschitz"]).tolist()
 
 
 def waves_printed(setting: Setting) -> float:
-    check_sizes(setting)
     return sqrt(WAVES * log(WAVES) / setting["m"])
 
 
 def waves_corrected(setting: Setting) -> float:
     """√(p log(pL/ε)/m) at ε = 1/√m."""
-    check_sizes(setting)
     m = setting["m"]
     return sqrt(WAVES * log(WAVES * setting["lipschitz"] * sqrt(m)) / m)
 
@@ -173,7 +152,6 @@ def size_of(setting: Setting) -> int:
 @measurement("gan.generalization.measure_trained")
 def measure_trained(setting: Setting, generator: torch.Generator) -> list[float]:
     """What a net trained on m points and on ever fresh data finds between them, on held-out data."""
-    check_sizes(setting)
     points = torch.randn(setting["trials"], setting["m"], setting["inputs"], generator=generator)
     return trained_distance(points, setting["hidden"], setting["steps"], generator).tolist()
 
@@ -184,12 +162,10 @@ def per_sample(setting: Setting) -> float:
 
 
 def trained_rate(setting: Setting) -> float:
-    check_sizes(setting)
     return sqrt(per_sample(setting))
 
 
 def trained_root(setting: Setting) -> float:
-    check_sizes(setting)
     return sqrt(size_of(setting) / setting["m"])
 
 
@@ -209,6 +185,7 @@ stated = register(
         quick=grid(p=(16, 128), m=(64, 1024), trials=400),
         predict=cells_mean,
         measure=measure_cells,
+        domain=check_sizes,
         rule=Equal(),
         quantity="distance found by the best D",
         axis="m",
@@ -228,7 +205,7 @@ register(
         title="Half a power of m",
         statement="Over cells, the distance that the best D finds falls as m^{−1/2}.",
         grid=grid(p=16, m=(256, 1024, 4096, 16384, 65536), trials=400),
-        quick=grid(p=16, m=(256, 1024, 4096), trials=200),
+        quick=grid(p=16, m=(64, 256, 1024, 4096), trials=400),
         predict=cells_rate,
         rule=Exponent(Along("m")),
         remark="",
@@ -242,7 +219,7 @@ register(
         title="Half a power of p",
         statement="Over cells, the distance that the best D finds grows as p^{1/2}.",
         grid=grid(p=(16, 32, 64, 128, 256), m=32768, trials=200),
-        quick=grid(p=(16, 32, 64), m=8192, trials=200),
+        quick=grid(p=(16, 32, 64, 128), m=8192, trials=200),
         predict=cells_rate,
         rule=Exponent(Along("p")),
         axis="p",
@@ -265,8 +242,9 @@ register(
         source=f"{PART}: a case in which the distance is exact",
         grid=grid(p=(16, 64, 256), m=(16, 256), trials=800),
         quick=grid(p=(16, 64, 256), m=16, trials=800),
-        predict=one,
+        predict=1.0,
         measure=measure_ball,
+        domain=check_sizes,
         rule=Equal(),
         quantity="m × distance²",
         axis="p",
@@ -289,6 +267,7 @@ stated = register(
         quick=grid(p=(256, 1024), m=16384, trials=TRIALS),
         predict=union_printed,
         measure=measure_cells,
+        domain=check_sizes,
         rule=HoldsIn(share=1 - DELTA),
         quantity="distance found by the best D",
         axis="p",
@@ -341,6 +320,7 @@ stated = register(
         quick=_formula((10, 40), (0.4,)),
         predict=half_epsilon,
         measure=measure_cells,
+        domain=check_sizes,
         rule=HoldsIn(share=1 - DELTA),
         quantity="payoff of the best D",
         axis="p",
@@ -388,6 +368,7 @@ register(
         quick=grid(p=10_000, m=(100, 1000), trials=TRIALS),
         predict=pictures_per_cell,
         measure=measure_unseen,
+        domain=check_sizes,
         rule=HoldsIn(),
         quantity="1 − payoff of the best D",
         axis="p",
@@ -410,9 +391,10 @@ stated = register(
         ),
         source=f"{PART}: C n/ε² log n images",
         grid=grid(lipschitz=tuple(2**k for k in range(5, 14)), m=64, trials=100),
-        quick=grid(lipschitz=(32, 128, 512), m=64, trials=60),
+        quick=grid(lipschitz=(32, 64, 128, 256, 512), m=64, trials=60),
         predict=waves_printed,
         measure=measure_waves,
+        domain=check_sizes,
         rule=NotGrowing(Along("lipschitz")),
         quantity="distance found by the best D",
         axis="lipschitz",
@@ -449,9 +431,10 @@ stated = register(
         ),
         source=PART,
         grid=grid(inputs=8, hidden=(1, 2, 4, 8, 16), m=(128, 256, 512, 1024), steps=400, trials=8),
-        quick=grid(inputs=8, hidden=(1, 4, 16), m=(128, 512), steps=60, trials=6),
+        quick=grid(inputs=8, hidden=(1, 2, 4, 8, 16), m=(128, 256, 512), steps=60, trials=6),
         predict=trained_rate,
         measure=measure_trained,
+        domain=check_sizes,
         rule=NotGrowing(Along("p log p/m", per_sample)),
         quantity="distance found by the net, on held-out data",
         axis="hidden",
@@ -470,7 +453,7 @@ register(
         title="What a trained discriminator finds in m samples",
         statement="The distance that a trained net finds between m samples and fresh data falls as m^{−1/2}.",
         grid=grid(inputs=8, hidden=4, m=(128, 256, 512, 1024, 2048), steps=600, trials=16),
-        quick=grid(inputs=8, hidden=4, m=(128, 256, 512), steps=100, trials=8),
+        quick=grid(inputs=8, hidden=4, m=(64, 128, 256, 512, 1024), steps=100, trials=16),
         predict=trained_root,
         rule=Exponent(Along("m")),
         axis="m",
@@ -489,7 +472,7 @@ register(
             "and fresh data stays under C√(p log p/m): its ratio to this does not grow with p."
         ),
         grid=grid(inputs=(4, 8, 16, 24, 32, 48, 64, 96), hidden=1, m=512, steps=300, trials=32),
-        quick=grid(inputs=(8, 16, 32), hidden=1, m=512, steps=100, trials=8),
+        quick=grid(inputs=(4, 8, 16, 24, 32), hidden=1, m=512, steps=100, trials=16),
         rule=NotGrowing(Along("p", size_of)),
         axis="inputs",
         series="m",

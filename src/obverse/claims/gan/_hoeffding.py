@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..._core import BadInput
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import MeanBelow
 from ..results import Setting
@@ -36,23 +36,18 @@ def mean_values(setting: Setting, generator: torch.Generator) -> Tensor:
 
 
 @measurement("gan.hoeffding.measure_deviation")
-def measure_deviation(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_deviation(setting: Setting, generator: torch.Generator) -> float:
     """The share of runs in which the mean of D is ε/4 or more away from its expectation."""
-    check(setting)
     limit = setting["epsilon"] / 4 - ROUNDING
-    return [
-        float((mean_values(setting, generator) - MEAN[setting["values"]]).abs().ge(limit).double().mean())
-        for _ in range(setting["trials"])
-    ]
+    return float((mean_values(setting, generator) - MEAN[setting["values"]]).abs().ge(limit).double().mean())
 
 
 def printed(setting: Setting) -> float:
-    check(setting)
     return 2 * exp(-(setting["epsilon"] ** 2) * setting["m"] / 2)
 
 
 def corrected(setting: Setting) -> float:
-    check(setting)
     return 2 * exp(-(setting["epsilon"] ** 2) * setting["m"] / 8)
 
 
@@ -78,6 +73,7 @@ stated = Claim(
     ),
     predict=printed,
     measure=measure_deviation,
+    domain=check,
     rule=MeanBelow(),
     quantity="share of runs ε/4 or more away",
     axis="m",

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..._core import BadInput
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._rates import Along, Exponent, NotGrowing
 from .._registry import register
 from .._rules import Equal, HoldsIn
@@ -102,20 +102,12 @@ def variation(heights: Tensor) -> float:
 
 
 @measurement("gan.mixtures.measure_histograms")
-def measure_histograms(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_histograms(setting: Setting, generator: torch.Generator) -> float:
     """Distance ÷ (σ · variation), for random histograms."""
-    check_width(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        heights = CELLS * _weights(CELLS, generator)
-        distance = histogram_distance(heights, setting["sigma"])
-        found.append(distance / (setting["sigma"] * variation(heights)))
-    return found
-
-
-def mean_size(setting: Setting) -> float:
-    check_width(setting)
-    return MEAN_SIZE * (1 + QUADRATURE)
+    heights = CELLS * _weights(CELLS, generator)
+    distance = histogram_distance(heights, setting["sigma"])
+    return float(distance / (setting["sigma"] * variation(heights)))
 
 
 def bells_distance(centres: Tensor, widths: Tensor, weights: Tensor, sigma: float) -> float:
@@ -132,7 +124,6 @@ def bells_distance(centres: Tensor, widths: Tensor, weights: Tensor, sigma: floa
 @measurement("gan.mixtures.measure_closed")
 def measure_closed(setting: Setting, generator: torch.Generator) -> list[float]:
     """The distance for N(c, s²), by σ ÷ s, or for the uniform law, by quadrature."""
-    check_width(setting)
     found = []
     for _ in range(setting["trials"]):
         if setting["density"] == "uniform":
@@ -146,7 +137,6 @@ def measure_closed(setting: Setting, generator: torch.Generator) -> list[float]:
 
 
 def closed_form(setting: Setting) -> float:
-    check_width(setting)
     sigma = float(setting["sigma"])
     if setting["density"] == "uniform":  # 2P(U + σZ is not in [0, 1])
         return 4 * (erfc(1 / sigma / sqrt(2)) / 2 + sigma * (1 - exp(-1 / (2 * sigma**2))) / sqrt(2 * pi))
@@ -156,25 +146,20 @@ def closed_form(setting: Setting) -> float:
 
 
 @measurement("gan.mixtures.measure_smooth")
-def measure_smooth(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_smooth(setting: Setting, generator: torch.Generator) -> float:
     """The distance for random mixtures of three normal densities, of widths 0.5 to 1."""
-    check_width(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        centres, widths = 2 * _normal(3, generator=generator), 0.5 + 0.5 * _uniform(3, generator=generator)
-        found.append(bells_distance(centres, widths, _weights(3, generator), setting["sigma"]))
-    return found
+    centres, widths = 2 * _normal(3, generator=generator), 0.5 + 0.5 * _uniform(3, generator=generator)
+    return bells_distance(centres, widths, _weights(3, generator), setting["sigma"])
 
 
 def square(setting: Setting) -> float:
-    check_width(setting)
     return float(setting["sigma"] ** 2)
 
 
 @measurement("gan.mixtures.measure_arcsine")
 def measure_arcsine(setting: Setting, generator: torch.Generator) -> list[float]:
     """The distance for p = 1/(π√(x(1 − x))), which is infinite at both ends; x = sin² t, at random t."""
-    check_width(setting)
     sigma, count = setting["sigma"], 2000
     spread = (torch.arange(count) + 0.5) * (pi / 2 / count)
     centres = spread.sin().square()  # each with the same weight
@@ -188,7 +173,6 @@ def measure_arcsine(setting: Setting, generator: torch.Generator) -> list[float]
 
 
 def half_power(setting: Setting) -> float:
-    check_width(setting)
     return sqrt(setting["sigma"])
 
 
@@ -234,7 +218,6 @@ def in_cantor_set(x: Tensor) -> Tensor:
 def measure_singular(setting: Setting, generator: torch.Generator) -> list[float]:
     """The distance of P and P ∗ N(0, σ²). In total variation: 1 less the share of the mixture's draws that
     fall into a set of which P has all."""
-    check_width(setting)
     sigma, found = setting["sigma"], []
     for _ in range(setting["trials"]):
         places, weights = draw_law(setting["law"], generator)
@@ -250,7 +233,6 @@ def measure_singular(setting: Setting, generator: torch.Generator) -> list[float
 
 def coupled(setting: Setting) -> float:
     """E|σZ|."""
-    check_width(setting)
     return float(setting["sigma"]) * MEAN_SIZE * (1 + QUADRATURE)
 
 
@@ -258,43 +240,32 @@ def coupled(setting: Setting) -> float:
 
 
 @measurement("gan.mixtures.measure_finite")
-def measure_finite(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_finite(setting: Setting, generator: torch.Generator) -> float:
     """∫|p − f| for f with a Gaussian of width ½T^{−power} at each of T draws of p, which is normal.
 
     Both have mass 1: the distance is 2E(1 − f(X)/p(X))₊, over X drawn from p.
     """
-    check_width(setting)
     sigma = 0.5 * setting["components"] ** -setting["power"]
-    found = []
-    for _ in range(setting["trials"]):
-        centres = _normal(setting["components"], generator=generator)
-        places = torch.special.ndtri(_strata(generator))
-        mixed = bell((places[:, None] - centres) / sigma).mean(1) / sigma
-        found.append(2 * float((1 - mixed / bell(places)).clamp(min=0).mean()))
-    return found
+    centres = _normal(setting["components"], generator=generator)
+    places = torch.special.ndtri(_strata(generator))
+    mixed = bell((places[:, None] - centres) / sigma).mean(1) / sigma
+    return 2 * float((1 - mixed / bell(places)).clamp(min=0).mean())
 
 
 def two_fifths(setting: Setting) -> float:
-    check_width(setting)
     return float(setting["components"] ** -0.4)
 
 
 @measurement("gan.mixtures.measure_mass")
-def measure_mass(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_mass(setting: Setting, generator: torch.Generator) -> float:
     """The mass of Σ w N(x, σ²) over a grid of x with a random offset, for a normal law P."""
-    check_width(setting)
-    spacing, found = setting["spacing"], []
-    for _ in range(setting["trials"]):
-        offset = spacing * _uniform(1, generator=generator)
-        places = torch.arange(-10, 10, spacing, dtype=torch.float64) + offset
-        each = spacing if setting["weights"] == "P(x)dx" else 1.0
-        found.append(float(each * bell(places).sum()))
-    return found
-
-
-def one(setting: Setting) -> float:
-    check_width(setting)
-    return 1.0
+    spacing = setting["spacing"]
+    offset = spacing * _uniform(1, generator=generator)
+    places = torch.arange(-10, 10, spacing, dtype=torch.float64) + offset
+    each = spacing if setting["weights"] == "P(x)dx" else 1.0
+    return float(each * bell(places).sum())
 
 
 stated = register(
@@ -305,8 +276,9 @@ stated = register(
         source=PART,
         grid=grid(weights="P(x)", spacing=(0.5, 0.25, 0.125), trials=5),
         quick=grid(weights="P(x)", spacing=(0.5, 0.25), trials=5),
-        predict=one,
+        predict=1.0,
         measure=measure_mass,
+        domain=check_width,
         rule=Equal(tolerance=1e-9),  # rounding: a sum over such a grid is the integral to e^{−2π²/0.25}
         quantity="mass of the mixture",
         axis="spacing",
@@ -343,6 +315,7 @@ register(
         quick=grid(density=("normal", "uniform"), sigma=(0.03, 0.3), trials=4),
         predict=closed_form,
         measure=measure_closed,
+        domain=check_width,
         rule=Equal(tolerance=QUADRATURE),
         quantity="∫|p − p ∗ N(0, σ²)|",
         axis="sigma",
@@ -359,8 +332,9 @@ register(
         source=f"{PART}, for densities",
         grid=grid(sigma=(0.003, 0.01, 0.03, 0.1), trials=TRIALS),
         quick=grid(sigma=(0.03, 0.1), trials=TRIALS),
-        predict=mean_size,
+        predict=MEAN_SIZE * (1 + QUADRATURE),
         measure=measure_histograms,
+        domain=check_width,
         rule=HoldsIn(),
         quantity="∫|p − p ∗ N(0, σ²)| ÷ σV(p)",
         axis="sigma",
@@ -376,9 +350,10 @@ stated = register(
         statement="∫|p − p ∗ N(0, σ²)| falls as σ² where p is smooth.",
         source=f"{PART}, for densities",
         grid=grid(sigma=(0.01, 0.02, 0.04, 0.08, 0.16), trials=250),
-        quick=grid(sigma=(0.02, 0.04, 0.08), trials=20),
+        quick=grid(sigma=(0.01, 0.02, 0.04, 0.08, 0.16), trials=100),
         predict=square,
         measure=measure_smooth,
+        domain=check_width,
         rule=Exponent(Along("sigma")),
         quantity="∫|p − p ∗ N(0, σ²)|",
         axis="sigma",
@@ -413,6 +388,7 @@ stated = register(
         quick=grid(law=("atoms", "cantor"), distance="total variation", sigma=(0.01, 0.03, 0.1), trials=5),
         predict=half_power,
         measure=measure_singular,
+        domain=check_width,
         rule=NotGrowing(Along("1/σ", _width_of)),
         quantity="distance of P and P ∗ N(0, σ²)",
         axis="sigma",
@@ -451,9 +427,10 @@ stated = register(
         ),
         source=PART,
         grid=grid(power=1.0, components=(128, 256, 512, 1024, 2048), trials=20),
-        quick=grid(power=1.0, components=(32, 128, 512), trials=10),
+        quick=grid(power=1.0, components=(32, 64, 128, 256, 512), trials=20),
         predict=two_fifths,
         measure=measure_finite,
+        domain=check_width,
         rule=NotGrowing(Along("components")),
         quantity="∫|p − f|",
         axis="components",
@@ -476,7 +453,7 @@ register(
             "it in ∫|p − f|."
         ),
         grid=grid(power=0.2, components=(128, 256, 512, 1024, 2048), trials=400),
-        quick=grid(power=0.2, components=(32, 128, 512), trials=20),
+        quick=grid(power=0.2, components=(32, 64, 128, 256, 512), trials=60),
         reading="beyond the paper",
     )
 )

@@ -352,7 +352,6 @@ def sheared(setting: Setting, axes: Tensor, layers: int = 1) -> Tensor:
 @measurement("identity.factorization.measure_sheared")
 def measure_sheared(setting: Setting, generator: torch.Generator) -> list[float]:
     """max‖A_i‖ of l equal factors, R^{1/l} − I, or of those from the polar form."""
-    check_sheared(setting)
     found = []
     for _ in range(setting["trials"]):
         axes, layers = _orthogonal(setting["d"], generator), setting["layers"]
@@ -368,7 +367,6 @@ def measure_sheared(setting: Setting, generator: torch.Generator) -> list[float]
 
 def printed_sheared(setting: Setting) -> float:
     """(4π + 3γ)/l, γ from the sum of squares of the 2 × 2 block, whose det is 1."""
-    check_sheared(setting)
     turn, shear = pi - setting["missing"], setting["shear"]
     squares = 2 * cos(turn) ** 2 + (shear**2 + shear**-2) * sin(turn) ** 2
     return printed({**setting, "gamma": acosh(sqrt(squares + 2) / 2)})
@@ -393,6 +391,7 @@ stated = register(
         quick=_sheared("R^(1/l)", 10)[:4],
         predict=printed_sheared,
         measure=measure_sheared,
+        domain=check_sheared,
         rule=HoldsIn(),
         quantity="max‖A_i‖",
         axis="layers",

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..._core import BadInput
 from ...identity import gradient
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal
 from ..results import Setting
@@ -35,7 +35,6 @@ def problem(d: int) -> tuple[Tensor, Tensor]:
 @measurement("identity.gradients.measure_gradient")
 def measure_gradient(setting: Setting, generator: torch.Generator) -> list[float]:
     """‖∇f‖²/l at random weights, each N(0, s²)."""
-    check_start(setting)
     target, covariance = problem(setting["d"])
     shape = (setting["layers"], setting["d"], setting["d"])
     values = []
@@ -95,7 +94,6 @@ def _products(matrix: Tensor, count: int, v: float, c: float) -> list[tuple[floa
 
 
 def expected_gradient(setting: Setting) -> float:
-    check_start(setting)
     deviation = sqrt(setting["spread"] / setting["d"])
     squares = expected_squares(
         *problem(setting["d"]), setting["layers"], deviation, setting["net"] == "residual"
@@ -104,23 +102,20 @@ def expected_gradient(setting: Setting) -> float:
 
 
 @measurement("identity.gradients.measure_at_zero")
-def measure_at_zero(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_at_zero(setting: Setting, generator: torch.Generator) -> float:
     """‖∂f/∂A_i‖/‖(I − R)Σ‖ at A = 0 for one layer i; R normal, Σ of normal data."""
-    check_net(setting)
-    d, layers, values = setting["d"], setting["layers"], []
-    for _ in range(setting["trials"]):
-        target = torch.randn(d, d, generator=generator, dtype=torch.float64)
-        data = torch.randn(d, 2 * d, generator=generator, dtype=torch.float64)
-        covariance = data @ data.mT / (2 * d)
-        slope = gradient(torch.zeros(layers, d, d, dtype=torch.float64), target, covariance)
-        one = int(torch.randint(layers, (), generator=generator))
-        size = torch.linalg.matrix_norm((torch.eye(d).to(target) - target) @ covariance)
-        values.append(float(torch.linalg.matrix_norm(slope[one]) / size))
-    return values
+    d, layers = setting["d"], setting["layers"]
+    target = torch.randn(d, d, generator=generator, dtype=torch.float64)
+    data = torch.randn(d, 2 * d, generator=generator, dtype=torch.float64)
+    covariance = data @ data.mT / (2 * d)
+    slope = gradient(torch.zeros(layers, d, d, dtype=torch.float64), target, covariance)
+    one = int(torch.randint(layers, (), generator=generator))
+    size = torch.linalg.matrix_norm((torch.eye(d).to(target) - target) @ covariance)
+    return float(torch.linalg.matrix_norm(slope[one]) / size)
 
 
 def two(setting: Setting) -> float:
-    check_net(setting)
     return 2.0
 
 
@@ -142,6 +137,7 @@ register(
         quick=_starts("plain", 16, (2, 4), 600),
         predict=expected_gradient,
         measure=measure_gradient,
+        domain=check_start,
         rule=Equal(),
         quantity="‖∇f‖²/l",
         axis="layers",
@@ -164,6 +160,7 @@ register(
         quick=_starts("residual", 16, (2, 4), 600),
         predict=expected_gradient,
         measure=measure_gradient,
+        domain=check_start,
         rule=Equal(),
         quantity="‖∇f‖²/l",
         axis="layers",
@@ -184,6 +181,7 @@ register(
         quick=grid(d=2, layers=(1, 8, 64), trials=20),
         predict=two,
         measure=measure_at_zero,
+        domain=check_net,
         rule=Equal(tolerance=1e-12),  # every trial is the same number, to rounding
         quantity="‖∂f/∂A_i‖/‖(I − R)Σ‖",
         axis="layers",

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..._core import BadInput
 from ...identity import critical_point, descend, gradient, project, risk, spectral_norms
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal, HoldsIn
 from ..results import Setting
@@ -79,12 +79,12 @@ def _covariance(setting: Setting, generator: torch.Generator) -> Tensor:
 
 
 @measurement("identity.landscape.measure_critical")
-def measure_critical(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_critical(setting: Setting, generator: torch.Generator) -> float:
     """The largest f/f_opt of `found` critical points, each of a problem of its own; with noise ζ ~ N(0, I).
 
     Starts are random in ‖A‖ < 1. Only critical points with ‖A‖ ≤ τ count; without a τ all do.
     """
-    check_net(setting)
     residual = setting["net"] == "residual"
 
     def search() -> float:
@@ -96,21 +96,11 @@ def measure_critical(setting: Setting, generator: torch.Generator) -> list[float
                 return 1 + point.excess / float(setting["d"])
         raise BadInput("critical points in the region", got=f"none from {SEARCHES} starts", do="raise tau")
 
-    return [max(search() for _ in range(setting["found"])) for _ in range(setting["trials"])]
-
-
-def least(setting: Setting) -> float:
-    check_net(setting)
-    return 1 + ROUNDING
+    return max(search() for _ in range(setting["found"]))
 
 
 def _rotation(angle: float) -> Tensor:
     return torch.tensor([[cos(angle), -sin(angle)], [sin(angle), cos(angle)]], dtype=torch.float64)
-
-
-def least_turned(setting: Setting) -> float:
-    check_turn(setting)
-    return 1 + ROUNDING
 
 
 def check_turn(setting: Setting) -> None:
@@ -131,7 +121,6 @@ def measure_projected(setting: Setting, generator: torch.Generator) -> list[floa
 
     R = (I + A)^l for the l-th part of the rotation, with ‖A‖ = 2 sin(angle/2l), a little less than τ.
     """
-    check_turn(setting)
     identity, layers = _identity(setting), setting["layers"]
     part = setting["turn"] * pi / layers
     tau = 2 * SPARE * sin(part / 2)
@@ -145,12 +134,12 @@ def measure_projected(setting: Setting, generator: torch.Generator) -> list[floa
 
 
 @measurement("identity.landscape.measure_inverse_slope")
-def measure_inverse_slope(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_inverse_slope(setting: Setting, generator: torch.Generator) -> float:
     """l(1 − τ)^{2l−2}(f − f_opt)/‖∇f‖² with τ = ‖A‖: the largest of some draws of A, R and Σ.
 
     The A_i are −τI plus noise of all sizes, cut to ‖A_i‖ ≤ τ; R is normal.
     """
-    check_net(setting)
     layers, d = setting["layers"], setting["d"]
 
     def draw() -> float:
@@ -161,23 +150,20 @@ def measure_inverse_slope(setting: Setting, generator: torch.Generator) -> list[
         slope = float(gradient(weights, target, covariance).square().sum())
         return float(layers * room ** (2 * layers - 2) * risk(weights, target, covariance) / slope)
 
-    return [max(draw() for _ in range(setting["draws"])) for _ in range(setting["trials"])]
+    return max(draw() for _ in range(setting["draws"]))
 
 
 def inverse_printed(setting: Setting) -> float:
-    check_net(setting)
     return float(1 / (4 * setting["sigma"] ** 2))
 
 
 def inverse_corrected(setting: Setting) -> float:
-    check_net(setting)
     return float(1 / (4 * setting["sigma"]))
 
 
 @measurement("identity.landscape.measure_slope")
 def measure_slope(setting: Setting, generator: torch.Generator) -> list[float]:
     """‖∇f‖²/(f − f_opt) where all A_i = −τI and M − R sees only the axis of Σ with the least spread."""
-    check_net(setting)
     identity, values = _identity(setting), []
     for _ in range(setting["trials"]):
         covariance = _covariance(setting, generator)
@@ -191,7 +177,6 @@ def measure_slope(setting: Setting, generator: torch.Generator) -> list[float]:
 
 
 def slope_corrected(setting: Setting) -> float:
-    check_net(setting)
     layers = setting["layers"]
     return float(4 * layers * (1 - setting["tau"]) ** (2 * layers - 2) * setting["sigma"])
 
@@ -213,7 +198,6 @@ def measure_descent(setting: Setting, generator: torch.Generator) -> list[float]
 
     Targets have f − f_opt = `excess` at the start; a run that leaves ‖A‖ ≤ τ does not count.
     """
-    check_net(setting)
     start = torch.zeros(setting["layers"], setting["d"], setting["d"], dtype=torch.float64)
     values: list[float] = []
     for _ in range(2 * setting["trials"]):
@@ -259,8 +243,9 @@ stated = register(
         source=f"{PAPER}, Theorem 1",
         grid=_searches("residual", SIZES, TRIALS, 2),
         quick=_searches("residual", SIZES[:2], 30, 1),
-        predict=least,
+        predict=1 + ROUNDING,
         measure=measure_critical,
+        domain=check_net,
         rule=HoldsIn(),
         quantity="largest f/f_opt of the critical points found",
         axis="layers",
@@ -284,8 +269,9 @@ register(
         source=f"{PAPER}, Theorem 1, said of the plain net",
         grid=PLAIN,
         quick=_searches("plain", SIZES[:2], 30, 1),
-        predict=least,
+        predict=1 + ROUNDING,
         measure=measure_critical,
+        domain=check_net,
         rule=HoldsIn(),
         quantity=stated.quantity,
         axis="layers",
@@ -311,8 +297,9 @@ register(
         source=f"{PAPER}, Theorem 1, without ‖A‖ ≤ τ",
         grid=_searches("residual", ANYWHERE, TRIALS, 2),
         quick=_searches("residual", ANYWHERE[1:2], 30, 2),
-        predict=least,
+        predict=1 + ROUNDING,
         measure=measure_critical,
+        domain=check_net,
         rule=HoldsIn(),
         quantity=stated.quantity,
         axis="layers",
@@ -338,8 +325,9 @@ register(
         source=f"{PAPER}, Theorem 1, said of the constrained problem",
         grid=TURNS,
         quick=grid(d=2, layers=4, turn=(0.8, 0.9), steps=300, trials=6),
-        predict=least_turned,
+        predict=1 + ROUNDING,
         measure=measure_projected,
+        domain=check_turn,
         rule=HoldsIn(),
         quantity="f/f_opt at the end",
         axis="layers",
@@ -369,6 +357,7 @@ stated = register(
         quick=SLOPES_QUICK,
         predict=inverse_printed,
         measure=measure_inverse_slope,
+        domain=check_net,
         rule=HoldsIn(),
         quantity="l(1 − τ)^{2l−2}(f − f_opt)/‖∇f‖², to be at most 1/(4σ_min²)",
         axis="sigma",
@@ -408,6 +397,7 @@ register(
         quick=grid(d=3, layers=(1, 5), tau=(0.0, 0.3), sigma=(0.1, 10.0), condition=5.0, trials=5),
         predict=slope_corrected,
         measure=measure_slope,
+        domain=check_net,
         rule=Equal(tolerance=1e-9),  # every trial is the same number, to rounding
         quantity="‖∇f‖²/(f − f_opt)",
         axis="layers",
@@ -443,6 +433,7 @@ register(
         quick=_descents((2, 4), (4.0,), 40, 20),
         predict=steps_corrected,
         measure=measure_descent,
+        domain=check_net,
         rule=HoldsIn(),
         quantity="steps a factor e in f − f_opt",
         axis="layers",

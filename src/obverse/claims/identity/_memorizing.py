@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..._core import BadInput
 from ...identity import memorize, random_projection
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._rates import Along, NotGrowing
 from .._registry import register
 from .._rules import Equal, HoldsIn, MeanBelow
@@ -71,18 +71,16 @@ def printed_net(x: Tensor, y: Tensor, classes: int, generator: torch.Generator) 
 
 
 @measurement("identity.memorizing.measure_expressed")
-def measure_expressed(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_expressed(setting: Setting, generator: torch.Generator) -> float:
     """1 for a random data set of which every point gets its label, else 0; printed steps get unit points."""
-    found = []
-    for _ in range(setting["trials"]):
-        x, y = _points(setting, generator), _labels(setting, generator)
-        if setting["steps"] == "printed":
-            right = printed_net(x / x.norm(dim=1, keepdim=True), y, setting["r"], generator)
-        else:
-            net = memorize(x, y, classes=setting["r"], generator=generator)
-            right = net(x).argmax(1) == y
-        found.append(float(right.all()))
-    return found
+    x, y = _points(setting, generator), _labels(setting, generator)
+    if setting["steps"] == "printed":
+        right = printed_net(x / x.norm(dim=1, keepdim=True), y, setting["r"], generator)
+    else:
+        net = memorize(x, y, classes=setting["r"], generator=generator)
+        right = net(x).argmax(1) == y
+    return float(right.all())
 
 
 def always(setting: Setting) -> float:
@@ -91,15 +89,13 @@ def always(setting: Setting) -> float:
 
 
 @measurement("identity.memorizing.measure_parameters")
-def measure_parameters(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_parameters(setting: Setting, generator: torch.Generator) -> float:
     """Parameters of the built net beside its random projection, counted over its tensors."""
-    found = []
-    for _ in range(setting["trials"]):
-        x, y = _points(setting, generator), _labels(setting, generator)
-        net = memorize(x, y, classes=setting["r"], generator=generator)
-        first = net.projection.numel() + net.offset.numel()
-        found.append(float(sum(one.numel() for one in net.parameters()) - first))
-    return found
+    x, y = _points(setting, generator), _labels(setting, generator)
+    net = memorize(x, y, classes=setting["r"], generator=generator)
+    first = net.projection.numel() + net.offset.numel()
+    return float(sum(one.numel() for one in net.parameters()) - first)
 
 
 def size_rate(setting: Setting) -> float:
@@ -134,31 +130,25 @@ def measure_block(setting: Setting, generator: torch.Generator) -> list[float]:
     return found
 
 
-def all_there(setting: Setting) -> float:
-    return 1.0
-
-
 @measurement("identity.memorizing.measure_built_block")
-def measure_built_block(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_built_block(setting: Setting, generator: torch.Generator) -> float:
     """Share of (block, point) pairs that are as they should be: moved onto a target, or just where it was."""
-    found = []
-    for _ in range(setting["trials"]):
-        x, y = _points(setting, generator), _labels(setting, generator)
-        net = memorize(x, y, classes=setting["r"], generator=generator)
-        h = net.project(x)
-        order = h.norm(dim=1).argsort(descending=True)
-        radius = h.norm(dim=1).min() / 2
-        goals = net.head * radius**2
-        right = 0
-        for index in range(len(net.inner)):
-            after, own = net.block(h, index), order[index * net.width : (index + 1) * net.width]
-            there = (after[own] - goals[y[own]]).norm(dim=1) < THERE * radius
-            stayed = (after == h).all(1)
-            stayed[own] = there
-            right += int(stayed.sum())
-            h = after
-        found.append(right / (len(net.inner) * len(x)))
-    return found
+    x, y = _points(setting, generator), _labels(setting, generator)
+    net = memorize(x, y, classes=setting["r"], generator=generator)
+    h = net.project(x)
+    order = h.norm(dim=1).argsort(descending=True)
+    radius = h.norm(dim=1).min() / 2
+    goals = net.head * radius**2
+    right = 0
+    for index in range(len(net.inner)):
+        after, own = net.block(h, index), order[index * net.width : (index + 1) * net.width]
+        there = (after[own] - goals[y[own]]).norm(dim=1) < THERE * radius
+        stayed = (after == h).all(1)
+        stayed[own] = there
+        right += int(stayed.sum())
+        h = after
+    return right / (len(net.inner) * len(x))
 
 
 @measurement("identity.memorizing.measure_length")
@@ -297,7 +287,7 @@ stated = register(
         ),
         source=f"{PAPER}, Lemma 3.3",
         grid=_neighbours(3.0),
-        predict=all_there,
+        predict=1.0,
         measure=measure_block,
         rule=Equal(),
         quantity="share of points in the right place",
@@ -336,7 +326,7 @@ register(
         source="the construction of obverse.identity.memorize",
         grid=grid(n=(20, 100, 400), d=(1, 30), r=4, trials=5),
         quick=grid(n=(20, 100), d=(1, 30), r=4, trials=3),
-        predict=all_there,
+        predict=1.0,
         measure=measure_built_block,
         rule=Equal(),
         quantity="share of points in the right place",
@@ -358,7 +348,7 @@ stated = register(
         statement="For a random matrix A_0 with N(0, 1) entries, E‖A_0 x‖² = 1 for unit x.",
         source=f"{REVIEW}, Section 3, step 1: a random matrix, its scale unsaid; this reading is N(0, 1)",
         grid=_lengths("N(0, 1)"),
-        predict=all_there,
+        predict=1.0,
         measure=measure_length,
         rule=Equal(),
         quantity="‖A_0 x‖²",

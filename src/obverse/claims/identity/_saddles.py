@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..._core import BadInput
 from ...identity import gradient, hessian
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal
 from ..results import Setting
@@ -25,26 +25,21 @@ def _orthogonal(d: int, generator: torch.Generator) -> Tensor:
 
 
 @measurement("identity.saddles.measure_curvature")
-def measure_curvature(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_curvature(setting: Setting, generator: torch.Generator) -> float:
     """−λ_min of the Hessian at a critical point of A_2 A_1 of low rank: the best approximation of R, less its
     `missing` largest directions. R is `size` times an orthogonal matrix, and Σ has eigenvalues up to σ.
     """
-    check_saddle(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        d = setting["d"]
-        axes = _orthogonal(d, generator)
-        values = setting["sigma"] * torch.linspace(0.3, 1.0, d, dtype=torch.float64)
-        target, covariance = setting["size"] * _orthogonal(d, generator), (axes * values) @ axes.T
-        kept = axes[
-            :, : d - setting["missing"]
-        ]  # R is learned on these directions of x, and not on the others
-        weights = torch.stack([kept @ kept.T, target @ kept @ kept.T])
-        slope = float(gradient(weights, target, covariance, residual=False).norm())
-        if slope > 1e-12 * setting["size"] * setting["sigma"] * d:  # rounding of d products
-            raise BadInput("a critical point", got=f"a gradient of {slope:.2g}", do="change the setting")
-        found.append(-float(torch.linalg.eigvalsh(hessian(weights, target, covariance, residual=False))[0]))
-    return found
+    d = setting["d"]
+    axes = _orthogonal(d, generator)
+    values = setting["sigma"] * torch.linspace(0.3, 1.0, d, dtype=torch.float64)
+    target, covariance = setting["size"] * _orthogonal(d, generator), (axes * values) @ axes.T
+    kept = axes[:, : d - setting["missing"]]  # R is learned on these directions of x, and not on the others
+    weights = torch.stack([kept @ kept.T, target @ kept @ kept.T])
+    slope = float(gradient(weights, target, covariance, residual=False).norm())
+    if slope > 1e-12 * setting["size"] * setting["sigma"] * d:  # rounding of d products
+        raise BadInput("a critical point", got=f"a gradient of {slope:.2g}", do="change the setting")
+    return -float(torch.linalg.eigvalsh(hessian(weights, target, covariance, residual=False))[0])
 
 
 def steepest(setting: Setting) -> float:
@@ -52,7 +47,6 @@ def steepest(setting: Setting) -> float:
 
     To second order f loses 2⟨ΔA_2 ΔA_1, RΣ⟩ there, at most σ_max(RΣ)·(‖ΔA_1‖² + ‖ΔA_2‖²).
     """
-    check_saddle(setting)
     return float(2 * setting["size"] * setting["sigma"])
 
 
@@ -70,6 +64,7 @@ register(
         quick=grid(d=(2, 3), missing=(1, 2), size=(0.5, 2.0), sigma=(0.1, 10.0), trials=3),
         predict=steepest,
         measure=measure_curvature,
+        domain=check_saddle,
         rule=Equal(tolerance=1e-9),  # rounding of an eigenvalue
         quantity="−λ_min of the Hessian",
         axis="sigma",

@@ -19,7 +19,7 @@ from ...ladder import (
     off_block,
     product_conditional,
 )
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal, HoldsIn
 from ..results import Setting
@@ -141,33 +141,26 @@ def measure_update(setting: Setting, generator: torch.Generator) -> list[float]:
 
 
 @measurement("ladder.disentangled.measure_eq104")
-def measure_eq104(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_eq104(setting: Setting, generator: torch.Generator) -> float:
     """How far PᵀG̃Wᵀ is from eq. 104, as a share of it: blocks P_Sᵀg̃w_Sᵀ between the p[S] of the others."""
-    check_factors(setting)
-    count, found = setting["factors"], []
-    for _ in range(setting["trials"]):
-        sizes = torch.randint(1, 3, (count,), generator=generator).tolist()
-        sets = [list(range(sum(sizes[:i]), sum(sizes[: i + 1]))) for i in range(count)]
-        marginals = list(chances(count, 2, generator=generator))
-        parts = [chances(2, 2**size, generator=generator) for size in sizes]
-        pulls = list(normal(count, 2, generator=generator))
-        weights = _separable(sets, generator)
-        conditional = product_conditional(parts, sets, [2] * sum(sizes))
-        message = conditional.mT @ gradient_of(pulls, marginals) @ weights.mT
-        below = [part.mT @ chance for part, chance in zip(parts, marginals, strict=True)]
-        blocks = []
-        for i, own in enumerate(sets):
-            block = torch.outer(parts[i].mT @ pulls[i], weights[own, i])
-            before, after = below[:i], below[i + 1 :]
-            blocks.append(kron([*(p.unsqueeze(1) for p in before), block, *(p.unsqueeze(1) for p in after)]))
-        printed = torch.cat(blocks, 1)
-        found.append(float((message - printed).norm() / printed.norm()))
-    return found
-
-
-def rounding(setting: Setting) -> float:
-    check_factors(setting)
-    return ROUNDING
+    count = setting["factors"]
+    sizes = torch.randint(1, 3, (count,), generator=generator).tolist()
+    sets = [list(range(sum(sizes[:i]), sum(sizes[: i + 1]))) for i in range(count)]
+    marginals = list(chances(count, 2, generator=generator))
+    parts = [chances(2, 2**size, generator=generator) for size in sizes]
+    pulls = list(normal(count, 2, generator=generator))
+    weights = _separable(sets, generator)
+    conditional = product_conditional(parts, sets, [2] * sum(sizes))
+    message = conditional.mT @ gradient_of(pulls, marginals) @ weights.mT
+    below = [part.mT @ chance for part, chance in zip(parts, marginals, strict=True)]
+    blocks = []
+    for i, own in enumerate(sets):
+        block = torch.outer(parts[i].mT @ pulls[i], weights[own, i])
+        before, after = below[:i], below[i + 1 :]
+        blocks.append(kron([*(p.unsqueeze(1) for p in before), block, *(p.unsqueeze(1) for p in after)]))
+    printed = torch.cat(blocks, 1)
+    return float((message - printed).norm() / printed.norm())
 
 
 def check_copies(setting: Setting) -> None:
@@ -199,17 +192,17 @@ def _back_from_copies(setting: Setting, generator: torch.Generator) -> Tensor:
 
 
 @measurement("ladder.disentangled.measure_own_copies")
-def measure_own_copies(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_own_copies(setting: Setting, generator: torch.Generator) -> float:
     """Of a node among the copies."""
-    check_copies(setting)
-    return [float(_back_from_copies(setting, generator)[0]) for _ in range(setting["trials"])]
+    return float(_back_from_copies(setting, generator)[0])
 
 
 @measurement("ladder.disentangled.measure_beside_copies")
-def measure_beside_copies(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_beside_copies(setting: Setting, generator: torch.Generator) -> float:
     """Of the node beside the copies, which meets p[S_1] in place of a product."""
-    check_copies(setting)
-    return [float(_back_from_copies(setting, generator)[-1]) for _ in range(setting["trials"])]
+    return float(_back_from_copies(setting, generator)[-1])
 
 
 def _overlaps(setting: Setting) -> tuple[float, float]:
@@ -258,7 +251,6 @@ def _differences(size: int, count: int, generator: torch.Generator) -> Tensor:
 @measurement("ladder.disentangled.measure_parents")
 def measure_parents(setting: Setting, generator: torch.Generator) -> list[float]:
     """How much of Σ_α c_α(v₊ − v₋) is disentangled, for the best c, of a node in S: mean of some draws."""
-    check_parents(setting)
     size, found = setting["shared"], []
     pull = torch.tensor([-1.0, 1.0], dtype=torch.float64)
     wanted = gradient_of([pull] * size, [HALF] * size)
@@ -273,14 +265,12 @@ def measure_parents(setting: Setting, generator: torch.Generator) -> list[float]
 
 
 def spanned_share(setting: Setting) -> float:
-    check_parents(setting)
     return float(setting["parents"] / (2 ** setting["shared"] - 1))
 
 
 @measurement("ladder.disentangled.measure_two_parents")
 def measure_two_parents(setting: Setting, generator: torch.Generator) -> list[float]:
     """1 less the second singular value over the first, of c₁D₁ + c₂D₂, c for rows or columns of sum 0."""
-    check_counts(setting)
     found = []
     for trial in range(setting["trials"]):
         first, second = _differences(2, 2, generator).mT.reshape(2, 2, 2)
@@ -412,8 +402,9 @@ register(
         source=f"{PAPER}, eqs. 98–104",
         grid=grid(factors=(2, 3, 4), trials=110),
         quick=grid(factors=(2, 3), trials=30),
-        predict=rounding,
+        predict=ROUNDING,
         measure=measure_eq104,
+        domain=check_factors,
         rule=HoldsIn(),
         quantity="‖PᵀG̃Wᵀ − eq. 104‖/‖eq. 104‖",
         axis="factors",
@@ -434,6 +425,7 @@ register(
         quick=grid(copies=(1, 2, 3), flip=(0.1, 0.3), trials=5),
         predict=own_share,
         measure=measure_own_copies,
+        domain=check_copies,
         rule=Equal(tolerance=ROUNDING),
         quantity="share of the gradient's square that is disentangled",
         axis="copies",
@@ -456,6 +448,7 @@ register(
         quick=grid(copies=(1, 2, 3), flip=(0.1, 0.3), trials=5),
         predict=beside_share,
         measure=measure_beside_copies,
+        domain=check_copies,
         rule=Equal(tolerance=ROUNDING),
         quantity="share of the gradient's square that is disentangled",
         axis="copies",
@@ -482,6 +475,7 @@ register(
         quick=(*_parents(2, (3,), 3, 5), *_parents(3, (7,), 3, 5)),
         predict=spanned_share,
         measure=measure_parents,
+        domain=check_parents,
         rule=Equal(tolerance=1e-9),  # least squares with condition numbers up to 1e5 or so
         quantity="share of the gradient's square that is disentangled, for the best weights",
         axis="shared",
@@ -509,6 +503,7 @@ register(
         quick=(*_parents(2, (1, 2), 25, 20), *_parents(3, (4,), 10, 20)),
         predict=spanned_share,
         measure=measure_parents,
+        domain=check_parents,
         rule=Equal(),
         quantity="share of the gradient's square that is disentangled, for the best weights",
         axis="parents",
@@ -530,6 +525,7 @@ register(
         quick=grid(parents=2, trials=20),
         predict=one,
         measure=measure_two_parents,
+        domain=check_counts,
         rule=Equal(tolerance=1e-9),  # c₁D₁ + c₂D₂ may be small against its terms
         quantity="1 − σ₂/σ₁",
         axis="parents",

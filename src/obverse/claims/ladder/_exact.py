@@ -28,7 +28,7 @@ from ...ladder import (
     reformulate,
     renumber,
 )
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._rates import Along, Exponent
 from .._registry import register
 from .._rules import Equal, HoldsIn
@@ -50,16 +50,6 @@ from ._ladders import (
 GAP = "largest difference ÷ largest number"
 
 
-def rounding(setting: Setting) -> float:
-    check_ladder(setting)
-    return ROUNDING
-
-
-def every_one(setting: Setting) -> float:
-    check_ladder(setting)
-    return 1.0
-
-
 def events_apart(teacher: Teacher, seen: Pass, student: Student) -> float:
     """The largest relative gap of F, G̃ and the steps of all parameters: from inputs, and from events alone.
 
@@ -74,15 +64,12 @@ def events_apart(teacher: Teacher, seen: Pass, student: Student) -> float:
 
 
 @measurement("ladder.exact.measure_recursive")
-def measure_recursive(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_recursive(setting: Setting, generator: torch.Generator) -> float:
     """How far E[g_j | x_k] is from E over x_j given x_k of E[g_j | x_j]; labels are any function of x."""
-    check_ladder(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        teacher = labelled_teacher(setting, generator)
-        seen = propagate(teacher, drawn_student(teacher.model, setting, generator))
-        found.append(apart(_projections(teacher, seen)))
-    return found
+    teacher = labelled_teacher(setting, generator)
+    seen = propagate(teacher, drawn_student(teacher.model, setting, generator))
+    return apart(_projections(teacher, seen))
 
 
 def _projections(teacher: Teacher, seen: Pass) -> list[tuple[Tensor, Tensor]]:
@@ -105,36 +92,28 @@ def _projections(teacher: Teacher, seen: Pass) -> list[tuple[Tensor, Tensor]]:
 
 
 @measurement("ladder.exact.measure_conditions")
-def measure_conditions(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_conditions(setting: Setting, generator: torch.Generator) -> float:
     """The largest gap of focus, broadness, decorrelation and the fourth condition, of any edge or region."""
-    check_ladder(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        teacher = drawn_teacher(setting, generator)
-        compared = compare(teacher, drawn_student(teacher.model, setting, generator))
-        contents = {name: teacher.contents(name) for name in teacher.graph.order}
-        found.append(
-            max(
-                *(focus_gap(teacher, *edge, contents[edge[1]]) for edge in teacher.graph.edges),
-                *(edge.broadness for edge in compared.edges.values()),
-                *(edge.fourth.relative for edge in compared.edges.values()),
-                *(region.decorrelation.relative for region in compared.regions.values()),
-                *(region.decorrelation_back.relative for region in compared.regions.values()),
-            )
-        )
-    return found
+    teacher = drawn_teacher(setting, generator)
+    compared = compare(teacher, drawn_student(teacher.model, setting, generator))
+    contents = {name: teacher.contents(name) for name in teacher.graph.order}
+    return max(
+        *(focus_gap(teacher, *edge, contents[edge[1]]) for edge in teacher.graph.edges),
+        *(edge.broadness for edge in compared.edges.values()),
+        *(edge.fourth.relative for edge in compared.edges.values()),
+        *(region.decorrelation.relative for region in compared.regions.values()),
+        *(region.decorrelation_back.relative for region in compared.regions.values()),
+    )
 
 
 @measurement("ladder.exact.measure_exact")
-def measure_exact(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_exact(setting: Setting, generator: torch.Generator) -> float:
     """The gap between inputs and events, F, G̃ and all steps together."""
-    check_ladder(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        teacher = drawn_teacher(setting, generator)
-        student = drawn_student(teacher.model, setting, generator)
-        found.append(events_apart(teacher, propagate(teacher, student), student))
-    return found
+    teacher = drawn_teacher(setting, generator)
+    student = drawn_student(teacher.model, setting, generator)
+    return events_apart(teacher, propagate(teacher, student), student)
 
 
 def _check_conditions(teacher: Teacher, compared: Comparison) -> None:
@@ -160,77 +139,56 @@ def _recursion(compared: Comparison) -> float:
 
 
 @measurement("ladder.exact.measure_recursion")
-def measure_recursion(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_recursion(setting: Setting, generator: torch.Generator) -> float:
     """The gap of F and G̃ where Theorem 2's conditions hold, and P(x|z) is no delta."""
-    check_ladder(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        teacher, student, seen, lowest = noisy_pass(setting, generator)
-        compared = compare_pass(teacher, student, seen, lowest)
-        _check_conditions(teacher, compared)
-        found.append(_recursion(compared))
-    return found
+    teacher, student, seen, lowest = noisy_pass(setting, generator)
+    compared = compare_pass(teacher, student, seen, lowest)
+    _check_conditions(teacher, compared)
+    return _recursion(compared)
 
 
 @measurement("ladder.exact.measure_steps")
-def measure_steps(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_steps(setting: Setting, generator: torch.Generator) -> float:
     """The gap of ΔW in the same place."""
-    check_ladder(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        teacher, student, seen, lowest = noisy_pass(setting, generator)
-        compared = compare_pass(teacher, student, seen, lowest)
-        _check_conditions(teacher, compared)
-        found.append(
-            apart((edge.recursive.brute, edge.recursive.reformulated) for edge in compared.edges.values())
-        )
-    return found
+    teacher, student, seen, lowest = noisy_pass(setting, generator)
+    compared = compare_pass(teacher, student, seen, lowest)
+    _check_conditions(teacher, compared)
+    return apart((edge.recursive.brute, edge.recursive.reformulated) for edge in compared.edges.values())
 
 
 @measurement("ladder.exact.measure_covariance")
-def measure_covariance(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_covariance(setting: Setting, generator: torch.Generator) -> float:
     """How far ΔW is from (PF)ᵀG̃ plus the mean covariance of f_k and g_j inside events."""
-    check_ladder(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        teacher, student, seen, lowest = noisy_pass(setting, generator)
-        compared = compare_pass(teacher, student, seen, lowest)
-        pairs = []
-        for (parent, child), edge in compared.edges.items():
-            shown = lowest[child] if child in lowest else seen.active[child]
-            pull = seen.gradient[parent]
-            inside = shown - teacher.mean(shown, parent)[teacher.events[parent]]
-            means = (teacher.total(pull, parent) / teacher.prior(parent)[:, None])[teacher.events[parent]]
-            covariance = inside.T @ (pull - teacher.p[:, None] * means)
-            pairs.append((edge.weight.brute, edge.recursive.reformulated + covariance))
-        found.append(apart(pairs))
-    return found
+    teacher, student, seen, lowest = noisy_pass(setting, generator)
+    compared = compare_pass(teacher, student, seen, lowest)
+    pairs = []
+    for (parent, child), edge in compared.edges.items():
+        shown = lowest[child] if child in lowest else seen.active[child]
+        pull = seen.gradient[parent]
+        inside = shown - teacher.mean(shown, parent)[teacher.events[parent]]
+        means = (teacher.total(pull, parent) / teacher.prior(parent)[:, None])[teacher.events[parent]]
+        covariance = inside.T @ (pull - teacher.p[:, None] * means)
+        pairs.append((edge.weight.brute, edge.recursive.reformulated + covariance))
+    return apart(pairs)
 
 
 @measurement("ladder.exact.measure_backward")
-def measure_backward(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_backward(setting: Setting, generator: torch.Generator) -> float:
     """The gap of P(z_β)E[g_α | z_β] and P_αβᵀG̃_α, edge by edge, where contents are not independent."""
-    check_ladder(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        compared = _compared(setting, generator)
-        found.append(
-            apart((edge.backward.brute, edge.backward.reformulated) for edge in compared.edges.values())
-        )
-    return found
+    compared = _compared(setting, generator)
+    return apart((edge.backward.brute, edge.backward.reformulated) for edge in compared.edges.values())
 
 
 @measurement("ladder.exact.measure_forward")
-def measure_forward(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_forward(setting: Setting, generator: torch.Generator) -> float:
     """The gap of E[f_β | z_α] and P_αβF_β, edge by edge, in the same place."""
-    check_ladder(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        compared = _compared(setting, generator)
-        found.append(
-            apart((edge.forward.brute, edge.forward.reformulated) for edge in compared.edges.values())
-        )
-    return found
+    compared = _compared(setting, generator)
+    return apart((edge.forward.brute, edge.forward.reformulated) for edge in compared.edges.values())
 
 
 def _compared(setting: Setting, generator: torch.Generator) -> Comparison:
@@ -239,70 +197,61 @@ def _compared(setting: Setting, generator: torch.Generator) -> Comparison:
 
 
 @measurement("ladder.exact.measure_bayes")
-def measure_bayes(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_bayes(setting: Setting, generator: torch.Generator) -> float:
     """How far Λ_β(P^b)ᵀ is from PᵀΛ_α, events by random tables, over every edge."""
-    check_ladder(setting)
     graph, values = SHAPES[setting["shape"]]
-    found = []
-    for _ in range(setting["trials"]):
-        p = chances(values**graph.inputs, generator=generator)
+    p = chances(values**graph.inputs, generator=generator)
 
-        def summary(events: Tensor) -> Tensor:
-            joint, count = renumber(list(events.T))
-            return random_table(count, (count + 1) // 2, generator)[joint]
+    def summary(events: Tensor) -> Tensor:
+        joint, count = renumber(list(events.T))
+        return random_table(count, (count + 1) // 2, generator)[joint]
 
-        rules = {name: summary for name in graph.order if graph.children[name]}
-        teacher = enumerate_teacher(graph, rules, values=values, p=p)
-        pairs = []
-        for parent, child in graph.edges:
-            sizes = teacher.sizes[child], teacher.sizes[parent]
-            backward = Conditional.of(teacher.events[child], teacher.events[parent], p, sizes).dense()
-            forward = teacher.conditional(parent, child).dense()
-            pairs.append((teacher.prior(child)[:, None] * backward, forward.T * teacher.prior(parent)))
-        found.append(apart(pairs))
-    return found
+    rules = {name: summary for name in graph.order if graph.children[name]}
+    teacher = enumerate_teacher(graph, rules, values=values, p=p)
+    pairs = []
+    for parent, child in graph.edges:
+        sizes = teacher.sizes[child], teacher.sizes[parent]
+        backward = Conditional.of(teacher.events[child], teacher.events[parent], p, sizes).dense()
+        forward = teacher.conditional(parent, child).dense()
+        pairs.append((teacher.prior(child)[:, None] * backward, forward.T * teacher.prior(parent)))
+    return apart(pairs)
 
 
 @measurement("ladder.exact.measure_features")
-def measure_features(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_features(setting: Setting, generator: torch.Generator) -> float:
     """Inputs shown by any features V, and by one node an event with weights VW: F, G̃, and ΔW beside VᵀΔW."""
-    check_ladder(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        teacher = drawn_teacher(setting, generator)
-        graph = teacher.graph
-        pixels = drawn_student(teacher.model, setting, generator)
-        features = {
-            name: normal(teacher.sizes[name], setting["features"], generator=generator)
-            for name in graph.lowest
-        }
-        weights = {
-            (parent, child): normal(setting["features"], weight.shape[1], generator=generator)
-            for (parent, child), weight in pixels.weights.items()
-            if child in features
-        }
-        shown = replace(pixels, weights={**pixels.weights, **weights})
-        same = {edge: features[edge[1]] @ weight for edge, weight in weights.items()}
-        pixels = replace(pixels, weights={**pixels.weights, **same})
-        lowest = {name: value[teacher.events[name]] for name, value in features.items()}
-        one, other = propagate(teacher, shown, lowest), propagate(teacher, pixels)
-        steps = [
-            (
-                step,
-                features[edge[1]].T @ other.step.weights[edge]
-                if edge[1] in features
-                else other.step.weights[edge],
-            )
-            for edge, step in one.step.weights.items()
-        ]
-        found.append(
-            max(
-                apart((one.active[name], other.active[name]) for name in pixels.inner),
-                apart((one.gradient[name], other.gradient[name]) for name in pixels.inner),
-                apart(steps),
-            )
+    teacher = drawn_teacher(setting, generator)
+    graph = teacher.graph
+    pixels = drawn_student(teacher.model, setting, generator)
+    features = {
+        name: normal(teacher.sizes[name], setting["features"], generator=generator) for name in graph.lowest
+    }
+    weights = {
+        (parent, child): normal(setting["features"], weight.shape[1], generator=generator)
+        for (parent, child), weight in pixels.weights.items()
+        if child in features
+    }
+    shown = replace(pixels, weights={**pixels.weights, **weights})
+    same = {edge: features[edge[1]] @ weight for edge, weight in weights.items()}
+    pixels = replace(pixels, weights={**pixels.weights, **same})
+    lowest = {name: value[teacher.events[name]] for name, value in features.items()}
+    one, other = propagate(teacher, shown, lowest), propagate(teacher, pixels)
+    steps = [
+        (
+            step,
+            features[edge[1]].T @ other.step.weights[edge]
+            if edge[1] in features
+            else other.step.weights[edge],
         )
-    return found
+        for edge, step in one.step.weights.items()
+    ]
+    return max(
+        apart((one.active[name], other.active[name]) for name in pixels.inner),
+        apart((one.gradient[name], other.gradient[name]) for name in pixels.inner),
+        apart(steps),
+    )
 
 
 def _top(setting: Setting, generator: torch.Generator) -> Tensor:
@@ -323,7 +272,6 @@ def _top(setting: Setting, generator: torch.Generator) -> Tensor:
 @measurement("ladder.exact.measure_signs")
 def measure_signs(setting: Setting, generator: torch.Generator) -> list[float]:
     """The share of g_j(y) that are positive for y = j and negative elsewhere."""
-    check_ladder(setting)
     signs = 2 * torch.eye(setting["classes"], dtype=torch.float64) - 1
     return [
         float((_top(setting, generator) * signs > 0).to(torch.float64).mean())
@@ -334,7 +282,6 @@ def measure_signs(setting: Setting, generator: torch.Generator) -> list[float]:
 @measurement("ladder.exact.measure_two_numbers")
 def measure_two_numbers(setting: Setting, generator: torch.Generator) -> list[float]:
     """How far g_j(y) is from the nearest a₁1[j = y] − a₂1[j ≠ y], relative."""
-    check_ladder(setting)
     same = torch.eye(setting["classes"], dtype=torch.bool)
     found = []
     for _ in range(setting["trials"]):
@@ -345,12 +292,10 @@ def measure_two_numbers(setting: Setting, generator: torch.Generator) -> list[fl
 
 
 def scale_of(setting: Setting) -> float:
-    check_ladder(setting)
     return float(setting["scale"])
 
 
 def spread_squared(setting: Setting) -> float:
-    check_ladder(setting)
     return float(setting["spread"] ** 2)
 
 
@@ -388,8 +333,9 @@ register(
         source=f"{PAPER}, Theorem 1",
         grid=grid(shape=ALL, norm=("none", "before", "after"), classes=3, trials=TRIALS),
         quick=grid(shape=ALL[:2], norm="none", classes=3, trials=20),
-        predict=rounding,
+        predict=ROUNDING,
         measure=measure_recursive,
+        domain=check_ladder,
         rule=HoldsIn(),
         quantity=GAP,
         axis="norm",
@@ -410,8 +356,9 @@ register(
         source=f"{PAPER}, Theorem 2, eq. 8",
         grid=_noisy(("square",), TRIALS, RELU, (1.0,)),
         quick=_noisy(("square",), 8, {"tree": (0.1,)}, (0.3,)),
-        predict=rounding,
+        predict=ROUNDING,
         measure=measure_recursion,
+        domain=check_ladder,
         rule=HoldsIn(),
         quantity=f"F and G̃: {GAP}",
         axis="spread",
@@ -432,8 +379,9 @@ register(
         source=f"{PAPER}, Theorem 2 with eq. 7",
         grid=_noisy(("softmax",), TRIALS, {"tree": (0.1, 0.3)}, (1.0,)),
         quick=_noisy(("softmax",), 8, {"tree": (0.3,)}, (0.3,)),
-        predict=rounding,
+        predict=ROUNDING,
         measure=measure_recursion,
+        domain=check_ladder,
         rule=HoldsIn(),
         quantity=f"F and G̃: {GAP}",
         axis="spread",
@@ -476,8 +424,9 @@ stated = register(
             loss="square",
             trials=10,
         ),
-        predict=rounding,
+        predict=ROUNDING,
         measure=measure_backward,
+        domain=check_ladder,
         rule=HoldsIn(),
         quantity=GAP,
         axis="spread",
@@ -514,8 +463,9 @@ register(
         source=f"{PAPER}, Theorem 3",
         grid=grid(shape=ALL, norm=("none", "before", "after"), trials=TRIALS),
         quick=grid(shape=ALL[:2], norm="none", trials=15),
-        predict=rounding,
+        predict=ROUNDING,
         measure=measure_conditions,
+        domain=check_ladder,
         rule=HoldsIn(),
         quantity="largest gap of any condition",
         axis="norm",
@@ -539,8 +489,9 @@ register(
             *grid(shape=ALL, norm=("none", "before"), activation="linear", loss="square", trials=TRIALS),
         ),
         quick=grid(shape=ALL[:2], norm=("none", "before"), activation="relu", loss="square", trials=15),
-        predict=rounding,
+        predict=ROUNDING,
         measure=measure_exact,
+        domain=check_ladder,
         rule=HoldsIn(),
         quantity=f"F, G̃ and steps: {GAP}",
         axis="norm",
@@ -557,8 +508,9 @@ stated = register(
         source=f"{PAPER}, Theorem 4, eqs 60–71",
         grid=_noisy(("square",), TRIALS, RELU, (1.0,)),
         quick=_noisy(("square",), 8, {"tree": (0.3,)}, (0.3,)),
-        predict=rounding,
+        predict=ROUNDING,
         measure=measure_steps,
+        domain=check_ladder,
         rule=HoldsIn(),
         quantity=f"ΔW: {GAP}",
         axis="spread",
@@ -601,8 +553,9 @@ register(
         source=f"{PAPER}, Theorem 4, without a fourth condition",
         grid=_noisy(("square",), TRIALS, RELU, (1.0,)),
         quick=_noisy(("square",), 8, {"tree": (0.3,)}, (0.3,)),
-        predict=rounding,
+        predict=ROUNDING,
         measure=measure_covariance,
+        domain=check_ladder,
         rule=HoldsIn(),
         quantity=f"ΔW: {GAP}",
         axis="spread",
@@ -635,6 +588,7 @@ register(
         quick=_spreads(30),
         predict=spread_squared,
         measure=measure_steps,
+        domain=check_ladder,
         rule=Exponent(Along("spread"), resolution=0.15),
         quantity=f"ΔW: {GAP}",
         axis="spread",
@@ -650,8 +604,9 @@ register(
         source=f"{PAPER}, below eq. 57",
         grid=grid(shape=ALL, trials=TRIALS),
         quick=grid(shape=ALL[:2], trials=20),
-        predict=rounding,
+        predict=ROUNDING,
         measure=measure_bayes,
+        domain=check_ladder,
         rule=HoldsIn(),
         quantity=GAP,
         axis="shape",
@@ -670,8 +625,9 @@ register(
         source=f"{PAPER}, the boundary condition f_k(z) = 1[k = z] below eq. 8",
         grid=grid(shape=ALL, features=(1, 2, 5), norm="none", trials=TRIALS),
         quick=grid(shape=ALL[:2], features=2, norm="none", trials=15),
-        predict=rounding,
+        predict=ROUNDING,
         measure=measure_features,
+        domain=check_ladder,
         rule=HoldsIn(),
         quantity=GAP,
         axis="features",
@@ -689,8 +645,9 @@ stated = register(
         source=f"{PAPER}, eq. 7 with Theorem 4's G = I − F",
         grid=grid(shape=("tree", "grid"), classes=(2, 3, 5), loss="square", scale=(0.3, 1.0), trials=60),
         quick=grid(shape="tree", classes=3, loss="square", scale=1.0, trials=20),
-        predict=every_one,
+        predict=1.0,
         measure=measure_signs,
+        domain=check_ladder,
         rule=Equal(),
         quantity="share of the right signs",
         axis="classes",
@@ -720,8 +677,9 @@ stated = register(
         source=f"{PAPER}, the boundary condition below eq. 8",
         grid=grid(shape="tree", classes=(3, 5), loss="softmax", scale=(0.1, 1.0), trials=TRIALS),
         quick=grid(shape="tree", classes=3, loss="softmax", scale=1.0, trials=20),
-        predict=rounding,
+        predict=ROUNDING,
         measure=measure_two_numbers,
+        domain=check_ladder,
         rule=HoldsIn(),
         quantity="distance to the nearest such matrix ÷ size",
         axis="scale",

@@ -86,7 +86,6 @@ def measure_variance(setting: Setting, generator: torch.Generator) -> list[float
 
     f = |normal| for every input, with `inputs` of them in each event, all equally likely.
     """
-    check_events(setting)
     active = normal(setting["trials"], setting["events"], setting["inputs"], generator=generator).abs()
     found = active.mean(2).var(1, correction=0)
     if setting["within"]:
@@ -95,14 +94,8 @@ def measure_variance(setting: Setting, generator: torch.Generator) -> list[float
     return ratios
 
 
-def whole(setting: Setting) -> float:
-    check_events(setting)
-    return 1.0
-
-
 def share_of_events(setting: Setting) -> float:
     """(m − 1)/(N − 1): the dimensions that differ between events, of all that differ between inputs."""
-    check_events(setting)
     return float((setting["events"] - 1) / (setting["events"] * setting["inputs"] - 1))
 
 
@@ -181,16 +174,6 @@ def _nets(setting: Setting, generator: torch.Generator) -> Nets:
     )
 
 
-def exactly(setting: Setting) -> float:
-    check_nets(setting)
-    return 1.0
-
-
-def conserved(setting: Setting) -> float:
-    check_nets(setting)
-    return 1 + ROUNDING
-
-
 def at_most_rounding(setting: Setting) -> float:
     check_nets(setting)
     return ROUNDING
@@ -199,7 +182,6 @@ def at_most_rounding(setting: Setting) -> float:
 @measurement("ladder.normalized.measure_centred")
 def measure_centred(setting: Setting, generator: torch.Generator) -> list[float]:
     """1 − |1ᵀG̃|/Σ|G̃| of the gradient at the linear layer's output, both averaged over nodes."""
-    check_nets(setting)
     _, by_linear = _nets(setting, generator).gradients()
     sums, sizes = by_linear.sum(1).abs(), by_linear.abs().sum(1)
     shares: list[float] = (1 - sums.mean(1) / sizes.mean(1)).tolist()
@@ -238,7 +220,6 @@ def _descent(setting: Setting, steps: int, generator: torch.Generator) -> tuple[
 @measurement("ladder.normalized.measure_growth")
 def measure_growth(setting: Setting, generator: torch.Generator) -> list[float]:
     """½‖w_j‖² after `steps` steps of descent over what it was before, the row of a net that changes most."""
-    check_nets(setting)
     before, after, _ = _descent(setting, setting["steps"], generator)
     ratios: list[float] = (after / before).amax(1).tolist()
     return ratios
@@ -247,7 +228,6 @@ def measure_growth(setting: Setting, generator: torch.Generator) -> list[float]:
 @measurement("ladder.normalized.measure_ledger")
 def measure_ledger(setting: Setting, generator: torch.Generator) -> list[float]:
     """What `steps` steps have added to the energy of all rows, over ½η²Σ‖∇‖²."""
-    check_nets(setting)
     before, after, slopes = _descent(setting, setting["steps"], generator)
     ratios: list[float] = ((after - before).sum(1) / (setting["rate"] ** 2 / 2 * slopes.sum(0))).tolist()
     return ratios
@@ -256,14 +236,12 @@ def measure_ledger(setting: Setting, generator: torch.Generator) -> list[float]:
 @measurement("ladder.normalized.measure_drift")
 def measure_drift(setting: Setting, generator: torch.Generator) -> list[float]:
     """Energy added to all rows in the time rate·steps = `time`, over time·½‖∇‖² of the start."""
-    check_nets(setting)
     before, after, slopes = _descent(setting, round(setting["time"] / setting["rate"]), generator)
     ratios: list[float] = ((after - before).sum(1) / (setting["time"] / 2 * slopes[0])).tolist()
     return ratios
 
 
 def rate(setting: Setting) -> float:
-    check_nets(setting)
     return float(setting["rate"])
 
 
@@ -360,8 +338,9 @@ stated = register(
         source=f"{PAPER}, Section 4.2, eq. 12",
         grid=grid(events=(2, 8, 32), inputs=(2, 4, 16), within=False, trials=400),
         quick=grid(events=(2, 8), inputs=4, within=False, trials=100),
-        predict=whole,
+        predict=1.0,
         measure=measure_variance,
+        domain=check_events,
         rule=Equal(tolerance=ROUNDING),
         quantity="σ² of the formula ÷ Var f(x)",
         axis="inputs",
@@ -414,8 +393,9 @@ register(
         source=f"{PAPER}, Section 5.2, after Theorem 9",
         grid=grid(order="norm, relu", rows=(8, 16, 64), bias=True, trials=50),
         quick=grid(order="norm, relu", rows=(16, 64), bias=True, trials=20),
-        predict=exactly,
+        predict=1.0,
         measure=measure_centred,
+        domain=check_nets,
         rule=Equal(tolerance=ROUNDING),
         quantity="1 − |1ᵀG̃_j|/Σ|G̃_j|",
         axis="rows",
@@ -430,8 +410,9 @@ register(
         source=f"{PAPER}, Section 5.2, with the order of §7.5.1",
         grid=grid(order="relu, norm", rows=(8, 16, 64), bias=True, trials=50),
         quick=grid(order="relu, norm", rows=(16, 64), bias=True, trials=20),
-        predict=exactly,
+        predict=1.0,
         measure=measure_centred,
+        domain=check_nets,
         rule=Equal(tolerance=ROUNDING),
         quantity="1 − |1ᵀG̃_j|/Σ|G̃_j|",
         axis="rows",
@@ -508,8 +489,9 @@ stated = register(
         source=f"{PAPER}, §7.5.1, eq. 81",
         grid=_descents((0.05, 0.2), False, 100, TRIALS),
         quick=_descents((0.2,), False, 20, 20),
-        predict=conserved,
+        predict=1 + ROUNDING,
         measure=measure_growth,
+        domain=check_nets,
         rule=HoldsIn(),
         quantity="½‖w_j‖² after ÷ before, the row that changes most",
         axis="rate",
@@ -533,8 +515,9 @@ register(
         grid=_descents((0.05, 0.2), True, 100, TRIALS) + _descents((0.05, 0.2), False, 100, TRIALS),
         quick=_descents((0.2,), True, 20, 20),
         source=f"{PAPER}, §7.5.1, for steps in place of flow",
-        predict=exactly,
+        predict=1.0,
         measure=measure_ledger,
+        domain=check_nets,
         rule=Equal(tolerance=1e-9),  # a difference of energies, some 1e-4 of them, after 100 steps in float64
         quantity="energy added ÷ ½η²Σ‖∇‖²",
         reading="corrected",
@@ -553,6 +536,7 @@ register(
         quick=grid(order="relu, norm", rate=RATES[1:], time=0.04, rows=32, bias=True, trials=100),
         predict=rate,
         measure=measure_drift,
+        domain=check_nets,
         rule=Exponent(Along("rate")),
         quantity="energy added ÷ time·½‖∇‖² of the start",
         axis="rate",

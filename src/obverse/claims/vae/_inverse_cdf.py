@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..._core import BadInput
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal, MeanBelow
 from ..results import Setting
@@ -99,7 +99,6 @@ def two_sample_statistic(one: Tensor, other: Tensor) -> Tensor:
 @measurement("vae.inverse_cdf.measure_line")
 def measure_line(setting: Setting, generator: torch.Generator) -> list[float]:
     """The statistic between n draws of F⁻¹(Φ(z)) and n of the law itself, one a trial."""
-    check_draws(setting)
     shape = (setting["trials"], setting["n"])
     made = inverse_cdf(CDFS[setting["law"]], torch.special.ndtr(_normal(shape, generator)))
     values: list[float] = two_sample_statistic(made, draw_directly(setting["law"], shape, generator)).tolist()
@@ -111,7 +110,6 @@ def mean_statistic(setting: Setting) -> float:
 
     It tends to √(π/2) ln 2 = 0.869 as n grows.
     """
-    check_draws(setting)
     n = int(setting["n"])
 
     def ratio(i: int) -> float:
@@ -134,6 +132,7 @@ register(
         quick=grid(law=("exponential", "gap"), n=100, trials=800),
         predict=mean_statistic,
         measure=measure_line,
+        domain=check_draws,
         rule=Equal(),
         quantity="mean of √(n/2)·D, D the Kolmogorov–Smirnov distance to samples made another way",
         axis="n",
@@ -149,17 +148,10 @@ register(
 @measurement("vae.inverse_cdf.measure_atom")
 def measure_atom(setting: Setting, generator: torch.Generator) -> list[float]:
     """The share of n draws of F⁻¹(Φ(z)) that are 0 to 1e-9, F exponential but for a mass at 0."""
-    check_draws(setting)
     share = torch.special.ndtr(_normal((setting["trials"], setting["n"]), generator))
     made = inverse_cdf(_atom_cdf, share)
     values: list[float] = (made.abs() < 1e-9).double().mean(1).tolist()
     return values
-
-
-def atom(setting: Setting) -> float:
-    """The mass at 0; of the exponential rest 10⁻⁹ lies as close, which is far below the standard errors."""
-    check_draws(setting)
-    return ATOM
 
 
 register(
@@ -170,8 +162,9 @@ register(
         source=f"{NOTES}, how z is defined",
         grid=grid(n=(500, 2000), trials=200),
         quick=grid(n=500, trials=100),
-        predict=atom,
+        predict=ATOM,  # of the exponential rest 1e-9 lies as close to 0: far below the standard errors
         measure=measure_atom,
+        domain=check_draws,
         rule=Equal(),
         quantity="share of samples at the atom",
         axis="n",
@@ -240,7 +233,6 @@ def draw_jointly(law: str, shape: tuple[int, ...], generator: torch.Generator) -
 @measurement("vae.inverse_cdf.measure_joint")
 def measure_joint(setting: Setting, generator: torch.Generator) -> list[float]:
     """The statistic of draws seen along a random direction, another one in each trial."""
-    check_draws(setting)
     law, shape = setting["law"], (setting["trials"], setting["n"], setting["d"])
     make = conditional if setting["map"] == "conditional" else one_by_one
     made = make(law, _normal(shape, generator))
@@ -265,6 +257,7 @@ stated = register(
         quick=grid(law=LAWS, d=3, n=500, trials=150, map="one by one"),
         predict=mean_statistic,
         measure=measure_joint,
+        domain=check_draws,
         rule=Equal(),
         quantity="mean of √(n/2)·D along random directions, D the distance to samples made another way",
         axis="d",
@@ -311,21 +304,17 @@ def slopes_at_most_one(z: Tensor, generator: torch.Generator) -> Tensor:
 
 
 @measurement("vae.inverse_cdf.measure_gap")
-def measure_gap(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_gap(setting: Setting, generator: torch.Generator) -> float:
     """The mass of the lesser of two sides of a gap, for a random map of slope at most `slope` a trial."""
-    check_draws(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        z = _normal((setting["n"], setting["d"]), generator)
-        made = setting["slope"] * slopes_at_most_one(z, generator)
-        sides = (made < -setting["gap"] / 2).double().mean(), (made > setting["gap"] / 2).double().mean()
-        found.append(float(min(sides)))
-    return found
+    z = _normal((setting["n"], setting["d"]), generator)
+    made = setting["slope"] * slopes_at_most_one(z, generator)
+    sides = (made < -setting["gap"] / 2).double().mean(), (made > setting["gap"] / 2).double().mean()
+    return float(min(sides))
 
 
 def side_bound(setting: Setting) -> float:
     """Φ(−g/2L): the seeds of the two sides are g/L apart, and half-spaces are the largest such sets."""
-    check_draws(setting)
     half = torch.tensor(-setting["gap"] / 2 / setting["slope"], dtype=torch.float64)
     return float(torch.special.ndtr(half))
 
@@ -343,6 +332,7 @@ register(
         quick=grid(slope=1.0, gap=(1.0, 2.0), d=2, n=2000, trials=100),
         predict=side_bound,
         measure=measure_gap,
+        domain=check_draws,
         rule=MeanBelow(),
         quantity="mass on the lesser side of the gap",
         axis="gap",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .._core import BadInput
+from ..._core import BadInput
 from ._conditions import check_layer
 
 LAWS = ("half-normal", "uniform", "equal")  # |g|; uniform on [½, 3/2]; all the same

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import BadInput
+from ..._core import BadInput
 from ._conditions import check_hidden
 from ._offset_search import one_offset
 from ._stream import draw_seed, normal

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .._core import BadInput
-from .results import Setting
+from ..._core import BadInput
+from ..results import Setting
 
 
 def check_layer(setting: Setting) -> None:

@@ -1,0 +1,16 @@
+"""Every claim of the paper `alm`: other laws of W and other offsets. See every_claim."""
+
+from claims.every_claim import ALM_ENTRIES, EveryClaim, family, of, short
+
+
+@of({id: claim for id, claim in short("alm").items() if family(id) in ALM_ENTRIES})
+class TestAlmEntries(EveryClaim):
+    inconclusive = (
+        "alm.offsets.skewed",
+        "alm.universal.normal",
+        "alm.universal.signs",
+        "alm.universal.uniform",
+        "alm.universal.sparse",
+        "alm.universal.student10",
+        "alm.universal.student5",
+    )
