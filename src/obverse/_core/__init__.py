@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         derive_seed,
         mask_like,
         noise_like,
+        or_global,
         use_streams,
     )
     from .records import MAX_ITEMS, Record, read_record, record_text, versions
@@ -137,6 +138,7 @@ __all__ = [
     "noise_like",
     "number",
     "one_thread",
+    "or_global",
     "p_value",
     "pairs",
     "parse_json",

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record, check_confidence, clopper_pearson, lower_limit
+from .._core import BadInput, Record, check_confidence, clopper_pearson, lower_limit, or_global
 from ._bounds import effective_support_bound, printed_bound, support_at_least
 from ._counts import EffectiveSupport, effective_support
 from ._distances import OnBlock
@@ -103,7 +103,7 @@ def birthday_test(
     """
     _check(batch_size, batches, threshold, confidence, budget)
     source = open_source(sampler)
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     room = budget if source.left is None else source.left
     plan = _plan(source, room, batch_size, batches)
     width = None  # of the features, where real data say

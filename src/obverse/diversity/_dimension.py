@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record, check_confidence
+from .._core import BadInput, Record, check_confidence, or_global
 from ._distances import OnBlock
 from ._estimates import one_pass
 from ._neighbours import nearest
@@ -78,7 +78,7 @@ def intrinsic_dimension(
 ) -> Dimension:
     """The dimension with its interval; `k` neighbours for "likelihood" (10), 2 for "twonn".
 
-    `generator` (seed 0 if none) draws the half of the points of `at_half`.
+    `generator` (torch's global one if None) draws the half of the points of `at_half`.
     """
     points = flat_points(points, "the points")
     if method not in ("twonn", "likelihood"):
@@ -94,7 +94,7 @@ def intrinsic_dimension(
     least = max(FEWEST, 2 * k)
     if len(points) < least:
         raise BadInput(f"at least {least} different points", got=len(points), do="add some")
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     value, error = estimate(*_found(points, k, one_pass(on_block, 0, 3)))
     at_half = None
     if len(points) // 2 >= least:

@@ -14,7 +14,7 @@ from math import cos, pi
 import torch
 from torch import Tensor, nn
 
-from .._core import BadInput
+from .._core import BadInput, or_global
 from ._distances import BLOCK, OnBlock
 from ._sources import checked_samples, flat_points
 
@@ -207,8 +207,8 @@ def train_encoder(
     """A small autoencoder that removes noise from these images; its middle layer, standardized.
 
     Train it on real data that no sample is judged against one by one, or on the training set: features made
-    by the samples themselves would look at what these do well. `generator` (seed 0 if none) settles every
-    weight and every batch; the global random state is not touched.
+    by the samples themselves would look at what these do well. `generator` (torch's global one if None)
+    settles every weight and every batch.
     """
     images = checked_samples(images, "the images").to(torch.float32)
     flat_points(images, "the images")  # at least two, and they differ
@@ -217,7 +217,7 @@ def train_encoder(
             raise BadInput(f"at least one of the {what}", got=value, do="use the default")
     if not 0 <= noise < float("inf"):
         raise BadInput("noise of at least 0", got=noise, do=f"use {NOISE}")
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     with torch.device("meta"):  # so that no weight is drawn from the global random state
         encoder = Encoder(images.shape[1:], width)
         net = nn.ModuleList([encoder, _decoder(encoder)])

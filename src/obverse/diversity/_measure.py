@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput, versions
+from .._core import BadInput, or_global, versions
 from ._birthday import Birthday, birthday_test
 from ._dimension import Dimension, intrinsic_dimension
 from ._features import Features
@@ -86,7 +86,7 @@ def assess(
     started = time.perf_counter()
     if samples < FEWEST:
         raise BadInput(f"at least {FEWEST} samples", got=samples, do=f"{SAMPLES} are usual")
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     opened = open_source(source)
     pool = None if opened.pool is None else len(opened.pool)
     run = Run(features, generator, confidence, on_progress)

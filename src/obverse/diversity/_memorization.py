@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record
+from .._core import BadInput, Record, or_global
 from ._distances import OnBlock
 from ._estimates import one_pass
 from ._neighbours import nearest
@@ -173,7 +173,7 @@ def memorization(
     generator: torch.Generator | None = None,
     on_block: OnBlock | None = None,
 ) -> Memorization:
-    """All of it, from features with one row a picture. `generator`: seed 0 if none."""
+    """All of it, from features with one row a picture. `generator`: torch's global one if None."""
     samples, training = flat_points(samples, constant=True), flat_points(training, "the training set")
     real = None if held_out is None else flat_points(held_out, "the held-out data")
     for other, name in ((samples, "samples"), (real, "held-out data")):
@@ -187,7 +187,7 @@ def memorization(
     _check_share(level, "a level")
     if type(shuffles) is not int or shuffles < 1:
         raise BadInput("at least one shuffle", got=shuffles, do=f"use {SHUFFLES}")
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     passes = 2 if real is None else 5
     near = min(NEAR, len(training))
     distance, index = nearest(samples, training, near, on_block=one_pass(on_block, 0, passes))
@@ -308,7 +308,7 @@ def data_copying(
     """
     from scipy import stats
 
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     weights, values, dealt = [], [], []
     for number in torch.unique(cell).tolist():
         mine, theirs = samples[cell == number], held_out[cell_held_out == number]
@@ -367,7 +367,7 @@ def sides(
     held-out points are alike to the generator, sides can be dealt to the real points anew: exact for any
     samples, also where many share a nearest point. Points that are equally near share a sample.
     """
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     distance = torch.cat([to_training[0], to_held_out[0]], 1)
     index = torch.cat([to_training[1], to_held_out[1] + sizes[0]], 1)
     ranked = distance.sort(1).values

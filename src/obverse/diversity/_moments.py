@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from .._core import BadInput, Record, require
+from .._core import BadInput, Record, or_global, require
 from ._distances import BLOCK, OnBlock, centre
 from ._estimates import Estimate
 from ._features import Features
@@ -73,7 +73,7 @@ def moments(
 ) -> Moments:
     """All three from n × d features; `logits`: class scores of the samples, for the inception score.
 
-    `generator` (seed 0 if none) draws the halves, blocks and splits.
+    `generator` (torch's global one if None) draws the halves, blocks and splits.
     """
     samples, real = flat_points(samples, constant=True), flat_points(real, "the real data")
     if samples.shape[1] != real.shape[1] or real.shape[1] > WIDEST:
@@ -88,7 +88,7 @@ def moments(
             got=f"{len(samples)} and {len(real)}",
             do="add some",
         )
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     size = min(len(samples), len(real) // 2)
     some = torch.randperm(len(samples), generator=generator)[:size]
     one, other = torch.randperm(len(real), generator=generator)[: 2 * size].split(size)

@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from .._core import BadInput
+from .._core import BadInput, or_global
 from ._networks import draw
 from ._vae import VAE, check_pixels, log_normal, reparametrize
 
@@ -62,7 +62,7 @@ def log_likelihood(
         check_pixels(x)
     elif not bool(torch.isfinite(x).all()):
         raise BadInput("finite values of x", got="NaN or infinity", do="leave these rows out")
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     found = torch.empty(len(x), dtype=torch.float64, device=x.device)
     done, total = 0, len(x) * samples
     rows = min(batch, 1000)

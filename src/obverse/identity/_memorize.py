@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput, ObverseError, Record
+from .._core import BadInput, ObverseError, Record, or_global
 from ..nets import ResidualMemory
 from ._construct import (
     away_from_zero,
@@ -101,15 +101,13 @@ def memorize(
     `x`: points of any shape, one a row. `y`: whole labels from 0. `classes` is r (default: the largest label
     + 1, at least 2), `width` is k (default: see `choose_width`). Before the net is returned every point is
     run through all of it; `net.facts` says what was found. Where points are hard to tell apart a narrower net
-    may be built. Without a generator the seed is 0. `numbers` are what points are called in facts and
+    may be built. `generator` is torch's global one if None. `numbers` are what points are called in facts and
     refusals (default: their rows).
     """
     x, y, r = checked(x, y, classes)
     numbers = torch.arange(len(x)) if numbers is None else numbers
     first = distinct(x, y, numbers)
-    if generator is not None and not isinstance(generator, torch.Generator):
-        raise BadInput("a torch.Generator", got=repr(generator), do="torch.Generator().manual_seed(…)")
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     if width is not None and (type(width) is not int or width < 1):
         raise BadInput("a width of at least 1", got=repr(width), do="leave it out")
     k = choose_width(len(first), r) if width is None else width

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import BadInput
-from ._checks import random_source
+from .._core import BadInput, or_global
 from ._regions import RegionGraph
 from ._teacher import Teacher
 
@@ -100,13 +99,13 @@ def event_teacher(
     )
 
 
-def shuffled(teacher: Teacher, generator: torch.Generator) -> Teacher:
+def shuffled(teacher: Teacher, generator: torch.Generator | None = None) -> Teacher:
     """The control: each region's events dealt to the inputs anew, as often as before; labels stay.
 
     Regions that see the same pixels keep the same events. What is left of an agreement is due to the number
     of events, not to what they say.
     """
-    random_source(generator)
+    generator = or_global(generator)
     graph, dealt = teacher.graph, {}
     known: dict[tuple[int, ...], Tensor] = {}
     for name in graph.order[:-1]:

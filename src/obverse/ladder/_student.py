@@ -14,8 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .._core import BadInput
-from ._checks import random_source, real, whole
+from .._core import BadInput, or_global
+from ._checks import real, whole
 from ._model import EventModel
 from ._regions import Edge, RegionGraph
 
@@ -110,7 +110,7 @@ def random_student(
     model: EventModel,
     nodes: int | Mapping[str, int],
     *,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
     targets: Tensor | None = None,
     bias: bool = True,
     activation: Activation = "relu",
@@ -124,7 +124,7 @@ def random_student(
     `nodes` of the regions between; the top has one for each column of `targets` (the identity: one an event).
     """
     graph, sizes = model.graph, model.sizes
-    random_source(generator)
+    generator = or_global(generator)
     if isinstance(nodes, Mapping) and not set(nodes) <= set(graph.order):
         raise BadInput(
             "nodes of regions", got=sorted(map(str, set(nodes) - set(graph.order)))[:8], do="see graph.order"
