@@ -54,7 +54,7 @@ class Way:
     loss: type[ShadowLoss] = ShadowLoss
 
     def settings(self, rate: float, strength: float) -> Settings:
-        return replace(BASE, rate=rate, **self.changes, **dict.fromkeys(self.weighted, strength))
+        return replace(BASE, lr=rate, **self.changes, **dict.fromkeys(self.weighted, strength))
 
     def grid(self) -> list[tuple[float, float]]:
         if not self.weighted:

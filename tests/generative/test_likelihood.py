@@ -113,7 +113,14 @@ def test_very_small_probabilities_do_not_vanish():
 def test_progress_counts_every_pair_and_the_global_generator_is_left_alone():
     seen = []
     model, before = Linear(), torch.get_rng_state()
-    log_likelihood(model, model.draw(7), samples=5, batch=3, on_block=lambda *done: seen.append(done))
+    log_likelihood(
+        model,
+        model.draw(7),
+        samples=5,
+        batch=3,
+        generator=seeded(),
+        on_block=lambda *done: seen.append(done),
+    )
     assert torch.equal(torch.get_rng_state(), before)
     assert seen[-1] == (35, 35)
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})

@@ -86,10 +86,10 @@ def test_full_teachers_are_exact_and_lossy_ones_are_not():
 
 def test_training_is_that_of_the_race():
     told: list[tuple[int, int, str]] = []
-    found = ladder("majority", steps=7, rate=0.2, on_progress=lambda *words: told.append(words)).training
+    found = ladder("majority", steps=7, lr=0.2, on_progress=lambda *words: told.append(words)).training
     expected = race(*pair("majority"), 7, 0.2)
     assert found is not None
-    for name in ("rate", "steps", "loss_inputs", "loss_events", "loss_carried", "largest", "apart"):
+    for name in ("lr", "steps", "loss_inputs", "loss_events", "loss_carried", "largest", "apart"):
         assert getattr(found, name) == getattr(expected, name)
     assert told[0] == (0, 8, "comparison")
     assert told[-1] == (8, 8, "training")

@@ -73,7 +73,7 @@ def cnn(mynets: str, data: Path) -> list[str]:
 
 @pytest.fixture
 def run(obverse, data: Path, tmp_path: Path) -> Path:
-    words = ["--data", data, "--hidden", "12,9", "--epochs", "2", "--batch", "20", "--no-report"]
+    words = ["--data", data, "--hidden", "12,9", "--epochs", "2", "--batch-size", "20", "--no-report"]
     assert obverse("train", *words, "--out", tmp_path / "run").code == 0
     return tmp_path / "run"
 

@@ -58,14 +58,14 @@ def test_a_step_of_the_vae_is_one_of_adam_on_the_bound():
     expected.backward()
     for name, parameter in net.named_parameters():
         assert parameter.grad is not None
-        step = settings.rate * parameter.grad / (parameter.grad.abs() + 1e-8)
+        step = settings.lr * parameter.grad / (parameter.grad.abs() + 1e-8)
         # float32 rounding of weights of about 1, and of small gradients against ε
         assert torch.allclose(task.net.state_dict()[name], before[name] - step, atol=1e-6)
 
 
 def test_binarized_pixels_are_new_in_each_step():
     data = tiny_pixels()
-    task = generator_task(small("binary", batch=40), data)
+    task = generator_task(small("binary", batch_size=40), data)
     seen: list[torch.Tensor] = []
     elbo = task.net.elbo
     task.net.elbo = lambda x, generator: (seen.append(x), elbo(x, generator))[1]
@@ -457,7 +457,7 @@ def test_a_short_training_makes_use_of_the_code():
 def test_a_short_game_brings_samples_closer_to_the_data():
     """The mean of samples, far from that of the digits at the start, comes to it."""
     settings = GeneratorSettings(
-        model="wgan", epochs=40, hidden=(64,), latent=5, train_size=500, rate=2e-3, evaluate_every=40
+        model="wgan", epochs=40, hidden=(64,), latent=5, train_size=500, lr=2e-3, evaluate_every=40
     )
     task = generator_task(settings)
     mean = task.train_x.mean(0)

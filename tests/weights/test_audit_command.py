@@ -210,7 +210,7 @@ def test_a_terminal_shows_a_bar_for_the_layers(weights):
 
 @pytest.fixture
 def run(obverse, data: Path, tmp_path: Path) -> Path:
-    words = ["--data", data, "--hidden", "48,40", "--epochs", "1", "--batch", "20", "--no-report"]
+    words = ["--data", data, "--hidden", "48,40", "--epochs", "1", "--batch-size", "20", "--no-report"]
     assert obverse("train", *words, "--out", tmp_path / "run").code == 0
     return tmp_path / "run"
 

@@ -28,6 +28,7 @@ class Record:
     """
 
     checks: ClassVar[tuple[tuple[str, Callable[[Any], bool]], ...]] = ()
+    renamed: ClassVar[Mapping[str, str]] = {}  # fields of older files: their name then, their name now
 
     def to_dict(self) -> dict[str, Any]:
         assert is_dataclass(self)
@@ -151,6 +152,7 @@ def _record(value: Any, kind: Any, where: str) -> Any:
         raise _Wrong(where, "a mapping", value)
     hints = _hints(kind)
     names = list(hints)
+    value = {kind.renamed.get(name, name): item for name, item in value.items()}
     for missing in names:
         if missing not in value:
             raise _Wrong(where, f"the field {missing}", "none of that name")

@@ -219,8 +219,9 @@ def _metric(module: str, name: str, **settings: Any) -> Any:
 @contextmanager
 def _seeded(generator: torch.Generator) -> Iterator[None]:
     """torchmetrics draws from the global random state: lend it one, and put the old one back."""
+    seed = int(torch.randint(2**62, (), generator=generator))  # outside: it may be the global generator's
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        torch.manual_seed(seed)
         yield
 
 

@@ -29,7 +29,7 @@ def real(values: Any, what: str, shape: tuple[int, ...] | None = None) -> Tensor
         raise BadInput(f"{what} of shape {shape}", got=tuple(values.shape), do="correct it")
     if not bool(values.detach().isfinite().all()):
         raise BadInput(
-            f"{what} without NaN or infinity", got="some", do="correct it; in training, lower the rate"
+            f"{what} without NaN or infinity", got="some", do="correct it; in training, lower the lr"
         )
     return values
 

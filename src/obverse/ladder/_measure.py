@@ -55,7 +55,7 @@ def measure_teacher(
     subject: str = "",
     settings: Mapping[str, Any] | None = None,
     steps: int = 0,
-    rate: float = 0.1,
+    lr: float = 0.1,
     width: int | None = None,
     on_progress: Progress | None = None,
 ) -> Ladder:
@@ -81,7 +81,7 @@ def measure_teacher(
     def on_lap(lap: Lap) -> None:
         tell(1 + drawn + lap.step, "training")
 
-    run = race(teacher, student, steps, rate, progress=on_lap) if steps else None
+    run = race(teacher, student, steps, lr, progress=on_lap) if steps else None
     return Ladder(
         kind="teacher",
         subject=subject,
@@ -197,7 +197,7 @@ def _errors(teacher: Teacher, student: Student, on_group: Callable[[int], None])
 
 def _training(run: Race) -> Training:
     return Training(
-        run.rate, run.steps, run.loss_inputs, run.loss_events, run.loss_carried, run.largest, run.apart
+        run.lr, run.steps, run.loss_inputs, run.loss_events, run.loss_carried, run.largest, run.apart
     )
 
 

@@ -83,20 +83,20 @@ class Student:
     def normed(self, region: str) -> Norm | None:
         return None if region == self.graph.top else self.norm
 
-    def stepped(self, step: Step, rate: float) -> Student:
+    def stepped(self, step: Step, lr: float) -> Student:
         """After a step of gradient descent."""
-        if isinstance(rate, bool) or not isinstance(rate, int | float):
-            raise BadInput("a rate", got=repr(rate), do="give a number")
+        if isinstance(lr, bool) or not isinstance(lr, int | float):
+            raise BadInput("a learning rate", got=repr(lr), do="give a number")
         for kind in KINDS:
             if set(getattr(step, kind)) != set(getattr(self, kind)):
                 raise BadInput(f"a step for the {kind} of this student", got="another's", do="take its own")
 
         def moved(old: Mapping[str, Tensor], by: Mapping[str, Tensor]) -> dict[str, Tensor]:
-            return {name: value + rate * by[name] for name, value in old.items()}
+            return {name: value + lr * by[name] for name, value in old.items()}
 
         return replace(
             self,
-            weights={edge: value + rate * step.weights[edge] for edge, value in self.weights.items()},
+            weights={edge: value + lr * step.weights[edge] for edge, value in self.weights.items()},
             biases=moved(self.biases, step.biases),
             scales=moved(self.scales, step.scales),
             shifts=moved(self.shifts, step.shifts),

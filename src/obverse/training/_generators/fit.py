@@ -92,7 +92,7 @@ class GeneratorTask:
         self.net = initial_generator(self.settings, data.input_shape)
         self.optimizers: list[torch.optim.Adam] = []
         self._totals = torch.zeros(2, len(self.parts), dtype=torch.float64)  # sums, and of how many
-        self._batches = Batches(len(self.train_x), settings.batch, settings.seed)
+        self._batches = Batches(len(self.train_x), settings.batch_size, settings.seed)
         self._digest: Tensor | None = None
 
     @property
@@ -129,7 +129,7 @@ class GeneratorTask:
 
     def player(self, parameters: Iterable[nn.Parameter], betas: tuple[float, float] = (0.9, 0.999)) -> None:
         """One more optimizer, for these parameters."""
-        self.optimizers.append(torch.optim.Adam(parameters, self.settings.rate, betas=betas))
+        self.optimizers.append(torch.optim.Adam(parameters, self.settings.lr, betas=betas))
 
     def descend(self, player: int, loss: Tensor) -> None:
         """One step of Adam for this player alone."""
@@ -253,7 +253,7 @@ class GameTask(GeneratorTask):
         self.add("critic_gap", gap)
         self.add("penalty", penalty)
         if (number + 1) % self.settings.critic_steps == 0:
-            other = self.net.generator_loss(self.settings.batch, generator)
+            other = self.net.generator_loss(self.settings.batch_size, generator)
             self.descend(1, other)
             self.add("generator_loss", other)
         return loss.item()
