@@ -87,13 +87,13 @@ def test_two_claims_judge_one_measurement(tiny, tmp_path):
     told = []
     sweep = run(
         [printed, tiny.make("right", tiny.slowly, settings[::-1])],
-        on_point=lambda *what: told.append(what),
+        progress=lambda *what: told.append(what),
     )
     assert log.read_text() == "1\n2\n"
     assert [outcome.verdict for outcome in sweep] == ["failed", "held"]
     assert sweep.outcomes[0].points[0].mean == sweep.outcomes[1].points[1].mean
     # at the start, and when each of the two ends
-    assert told == [(id, count, 2) for count in range(3) for id in ("printed", "right")]
+    assert told == [(count, 2, id) for count in range(3) for id in ("printed", "right")]
 
 
 def test_what_an_outcome_says(tiny, serial):
@@ -197,14 +197,14 @@ def test_a_process_that_dies_takes_no_other_measurement_along(tiny, moods):
 
 
 def test_stopped_between_measurements(tiny):
-    def stop(id, done, total):
+    def stop(done, total, id):
         if done == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(
         Interrupted, match=r"stopped after 2 of 5 measurements; nothing was saved: with --out"
     ):
-        run([tiny.NORMALS], on_point=stop)
+        run([tiny.NORMALS], progress=stop)
 
 
 SCRIPT = """

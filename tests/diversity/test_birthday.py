@@ -239,9 +239,9 @@ def test_it_is_written_as_json():
 
 
 def test_progress_is_told():
-    calls: list[tuple[int, int]] = []
-    birthday_test(on_points(50), batch_size=5, batches=3, on_batch=lambda *told: calls.append(told))
-    assert calls[-1] == (3, 3)
+    calls: list[tuple[int, int, str]] = []
+    birthday_test(on_points(50), batch_size=5, batches=3, progress=lambda *told: calls.append(told))
+    assert calls[-1] == (3, 3, "birthday test")
 
 
 def test_nothing_to_show():

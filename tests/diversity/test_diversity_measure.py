@@ -216,7 +216,7 @@ def test_every_part_tells_where_it_is():
         decode=decode,
         latent=5,
         labelled=(TRAIN, DATA.train_y[:500], DATA.classes),
-        on_progress=lambda what, done, total: told.setdefault(what, []).append((done, total)),
+        progress=lambda done, total, what: told.setdefault(what, []).append((done, total)),
     )
     assert list(told)[:2] == ["birthday test", "classifier"]
     for what in ("copies of training images", "FID, KID", "Vendi score", "paths between seeds", "directions"):

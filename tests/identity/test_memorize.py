@@ -834,24 +834,24 @@ def test_points_in_any_order():
 def test_progress_is_told_in_order(monkeypatch):
     monkeypatch.setattr(MODULE, "ROWS", 7)
     x, y, _ = pair(50, 4, 0.1)
-    told: list[tuple[str, int, int]] = []
-    net = memorize(x, y, on_progress=lambda *said: told.append(said))
+    told: list[tuple[int, int, str]] = []
+    net = memorize(x, y, progress=lambda *said: told.append(said))
     assert [tensor.sum() for tensor in net.state_dict().values()] == [
         tensor.sum() for tensor in memorize(x, y).state_dict().values()
     ]
-    phases = [(name, list(group)) for name, group in groupby(told, key=lambda said: said[0])]
+    phases = [(name, list(group)) for name, group in groupby(told, key=lambda said: said[2])]
     assert len(phases) >= 2
     for _, group in phases:
-        done, total = [one[1] for one in group], {one[2] for one in group}
+        done, total = [one[0] for one in group], {one[1] for one in group}
         assert len(total) == 1
         assert done == sorted(set(done))
         assert all(type(one) is int and 0 <= one <= min(total) for one in done)
         assert done[-1] == min(total) == 50
     assert [name for name, _ in phases] == ["thresholds", "checked points"]
     _, group = phases[-1]
-    assert [one[1] for one in group] == [7, 14, 21, 28, 35, 42, 49, 50]
+    assert [one[0] for one in group] == [7, 14, 21, 28, 35, 42, 49, 50]
     told.clear()
-    verify(net, x, y, on_progress=lambda *said: told.append(said))
+    verify(net, x, y, progress=lambda *said: told.append(said))
     assert told == group
 
 

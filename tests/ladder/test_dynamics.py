@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import islice
 from math import log2
 
 import pytest
@@ -185,9 +186,10 @@ def test_descent_on_events_follows_a_loss_of_its_own():
 
 def test_what_is_written_down():
     teacher = lossy()
-    seen = []
-    run = race(teacher, student_of(teacher), 30, 0.1, records=5, progress=seen.append)
-    assert [lap.step for lap in seen] == list(range(31))
+    told = []
+    run = race(teacher, student_of(teacher), 30, 0.1, records=5, progress=lambda *words: told.append(words))
+    assert told == [(step, 30, "training") for step in range(31)]
+    seen = list(islice(laps(teacher, student_of(teacher), 0.1), 31))
     assert run.steps == recorded(30, 5)
     assert all(len(getattr(run, name)) == len(run.steps) for name in ("largest", "apart", "loss_carried"))
     assert run.largest[0] == run.apart[0] == 0

@@ -182,12 +182,12 @@ def test_the_flags_reach_the_audit(obverse, weights, asked):
         "data": None,
     }
     assert asked["thresholds"] == Thresholds(level=0.01, min_side=8)
-    assert asked["on_layer"] is None, "no terminal, no bar"
+    assert asked["progress"] is None, "no terminal, no bar"
 
 
 def test_without_flags_the_audit_has_its_own_defaults(obverse, weights, asked):
     assert obverse("audit", weights).code == 0
-    assert asked.keys() == {"net", "model", "data", "on_layer", "thresholds"}
+    assert asked.keys() == {"net", "model", "data", "progress", "thresholds"}
     assert asked["thresholds"] == Thresholds()
 
 

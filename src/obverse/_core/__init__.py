@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .interrupts import Interrupted, stop_signals, terminable
     from .locks import locked
     from .npy import Header, read_header, read_member, read_member_header
-    from .progress import download_progress, show_downloads
+    from .progress import Progress, download_progress, show_downloads
     from .random import (
         BATCHES,
         EVALUATION,
@@ -111,6 +111,7 @@ __all__ = [
     "ObverseError",
     "Optimizer",
     "Precision",
+    "Progress",
     "Record",
     "RunAccess",
     "Source",

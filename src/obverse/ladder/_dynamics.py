@@ -7,7 +7,7 @@ says how much was not told. Not for one pass: see compare.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record
+from .._core import BadInput, Progress, Record
 from ._passes import propagate
 from ._reformulation import reformulate
 from ._student import Student
@@ -97,11 +97,11 @@ def race(
     lr: float,
     *,
     records: int = 100,
-    progress: Callable[[Lap], None] | None = None,
+    progress: Progress | None = None,
 ) -> Race:
     """Both descents for `steps` steps. About `records` of them are recorded, evenly in log(1 + step).
 
-    `progress` is called with every lap, from the start to the last.
+    `progress(step, steps, what)` is called with every step, from 0 to the last.
     """
     for name, given in (("steps", steps), ("records", records)):
         if not isinstance(given, int) or isinstance(given, bool) or given < 1:
@@ -118,7 +118,7 @@ def race(
             largest.append(furthest)
             apart.append(_apart(student, lap))
         if progress is not None:
-            progress(lap)
+            progress(lap.step, steps, "training")
         if lap.step == steps:
             break
     by_inputs, by_events, carried = zip(*losses, strict=True)

@@ -351,7 +351,7 @@ def _teacher(asked: dict[str, Any], out: Path | None) -> Ladder:
     settings = {**asked, "nodes": counts[0]}
     if not asked["steps"]:
         del settings["lr"]
-    with layer_progress(subject) as on_layer:
+    with layer_progress(subject) as progress:
         return measure_teacher(
             teacher,
             student,
@@ -360,7 +360,7 @@ def _teacher(asked: dict[str, Any], out: Path | None) -> Ladder:
             steps=asked["steps"],
             lr=asked["lr"],
             width=isqrt(asked["leaves"]) if asked["graph"] == "grid" else None,
-            on_progress=on_layer,
+            progress=progress,
         )
 
 
@@ -452,7 +452,7 @@ def _net(asked: dict[str, Any], out: Path | None) -> tuple[LocalNet, Ladder]:
         **{name: asked[name] for name in ("shared", "norm", "events", "sweep", "images", "seed")},
         **({"epochs": asked["epochs"], "lr": asked["lr"]} if asked["weights"] is None else {}),
     }
-    with layer_progress(found.name) as on_layer:
+    with layer_progress(found.name) as progress:
         return net, measure_net(
             net.eval(),
             (found.train_x[own], found.train_y[own]),
@@ -463,7 +463,7 @@ def _net(asked: dict[str, Any], out: Path | None) -> tuple[LocalNet, Ladder]:
             seed=asked["seed"],
             subject=found.name,
             settings=settings,
-            on_progress=on_layer,
+            progress=progress,
         )
 
 

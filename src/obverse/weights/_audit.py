@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .._core import BadInput, versions
+from .._core import BadInput, Progress, versions
 from ..shadow import check_keep
 from ._activations import own_activations
 from ._controls import root_mean_square
@@ -27,8 +27,6 @@ from ._thresholds import BUDGET, KEEP, SAMPLES, SEED, Thresholds
 from ._verdict import judge, most_spikes
 from .results import Audit, LayerAudit, Number, Spectrum
 
-OnLayer = Callable[[int, int, str], None]
-
 
 @torch.no_grad()
 def audit(
@@ -41,7 +39,7 @@ def audit(
     samples: int = SAMPLES,
     budget: float = BUDGET,
     seed: int = SEED,
-    on_layer: OnLayer | None = None,
+    progress: Progress | None = None,
 ) -> Audit:
     """Is each layer of this net random-like, in the sense that the reversibility theorem needs?
 
@@ -50,7 +48,7 @@ def audit(
     file. With `data` (a batch of inputs, modules only) recovery is measured on the layers' own activations
     too. `budget` is the time in seconds that the exact singular values of one layer may take; beyond it a
     Lanczos density stands in for them.
-    `on_layer(done, total, name)` hears of the progress.
+    `progress(done, total, name)` hears of the progress.
     """
     thresholds = thresholds or Thresholds()
     _check(keep, samples, budget)
@@ -59,8 +57,8 @@ def audit(
     own = _own_activations(net, data, weights, samples, seed)
     layers = []
     for done, weight in enumerate(weights):
-        if on_layer:
-            on_layer(done, len(weights), weight.name)
+        if progress:
+            progress(done, len(weights), weight.name)
         generator = torch.Generator().manual_seed(zlib.crc32(f"{seed}/{weight.name}".encode()))
         layers.append(
             audit_layer(
@@ -73,8 +71,8 @@ def audit(
                 generator=generator,
             )
         )
-    if on_layer:
-        on_layer(len(weights), len(weights), "")
+    if progress:
+        progress(len(weights), len(weights), "")
     return Audit(
         model=model or _name(net),
         layers=tuple(layers),
