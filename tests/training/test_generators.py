@@ -294,12 +294,22 @@ def test_the_checkpoint_holds_adams_step_as_a_tensor_and_zeros_for_what_never_mo
     task.step(0, 0)
     tensors = task.tensors()
     assert tensors["adam.critic.1.weight.step"].item() == 1
-    assert tensors["adam.generator.0.weight.step"].item() == 0
-    assert not tensors["adam.generator.0.weight.exp_avg"].any()
+    assert tensors["adam.decoder.0.weight.step"].item() == 0
+    assert not tensors["adam.decoder.0.weight.exp_avg"].any()
     assert all(isinstance(tensor, torch.Tensor) for tensor in tensors.values())
     names = {name for name, _ in task.net.named_parameters()}
     for key in ("step", "exp_avg", "exp_avg_sq"):
         assert {f"adam.{name}.{key}" for name in names} <= tensors.keys()
+
+
+def test_a_checkpoint_in_which_the_decoder_is_called_generator_is_read():
+    task = generator_task(small("wgan"), tiny_pixels())
+    task.step(0, 0)
+    now = {name: tensor.clone() for name, tensor in task.tensors().items()}
+    other = generator_task(small("wgan", seed=9), tiny_pixels())
+    other.restore({name.replace("decoder.", "generator."): tensor for name, tensor in now.items()})
+    assert other.tensors().keys() == now.keys()
+    assert all(torch.equal(tensor, now[name]) for name, tensor in other.tensors().items())
 
 
 def test_other_data_or_another_net_than_the_run_began_with_is_refused(tmp_path):

@@ -45,7 +45,7 @@ def gradient_penalty(critic: Critic, x: Tensor) -> Tensor:
 
 
 class WGAN(nn.Module):
-    """`generator` makes pictures in [0, 1] of Gaussian seeds, `critic` scores pictures.
+    """`decoder`, the generator of the game, makes pictures in [0, 1] of Gaussian seeds; `critic` scores them.
 
     Args:
         input_shape: of one picture; or (d,).
@@ -69,18 +69,18 @@ class WGAN(nn.Module):
         check_weight("penalty", penalty)
         generator = or_global(generator)
         self.input_shape, self.latent, self.penalty = tuple(input_shape), latent, penalty
-        self.generator = picture_maker(latent, input_shape, hidden, body, generator)
+        self.decoder = picture_maker(latent, input_shape, hidden, body, generator)
         self.critic = networks.critic(input_shape, hidden, body, generator=generator)
 
     def generator_parameters(self) -> Iterator[nn.Parameter]:
-        return self.generator.parameters()
+        return self.decoder.parameters()
 
     def critic_parameters(self) -> Iterator[nn.Parameter]:
         return self.critic.parameters()
 
     def decode(self, z: Tensor) -> Tensor:
         """Seeds (n, latent) → pictures (n, *input_shape) in [0, 1]."""
-        result: Tensor = self.generator(z)
+        result: Tensor = self.decoder(z)
         return result
 
     def critic_loss(

@@ -5,6 +5,7 @@ A run of one is a run like any other: checkpoints, resumed to the bit, metrics, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -151,6 +152,7 @@ class GeneratorTask:
         return result | {"totals": self._totals, "data": self._data_digest()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        tensors = with_new_names(tensors)
         check_tensors(self.tensors(), tensors, "the checkpoint")
         refuse_other_data(self._data_digest(), tensors["data"], self.settings.data)
         self.net.load_state_dict({name: tensors[f"net.{name}"] for name in self.net.state_dict()})
@@ -171,6 +173,14 @@ class GeneratorTask:
         if self._digest is None:
             self._digest = fingerprint(self.train_x)
         return self._digest
+
+
+def with_new_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a run under today's names: the `decoder` of a WGAN was called `generator` before."""
+    return {
+        re.sub(r"^(net\.|adam\.|)generator\.", r"\1decoder.", name): tensor
+        for name, tensor in tensors.items()
+    }
 
 
 def _fresh(parameter: nn.Parameter) -> dict[str, Tensor]:
@@ -328,5 +338,5 @@ def load_generator(run: str | Path) -> Model:
             got=error.strerror,
             do=f"resume it with: obverse generate train --resume {quoted(record.path)}",
         ) from None
-    load_weights(net, parse_tensors(content, path), str(path))
+    load_weights(net, with_new_names(parse_tensors(content, path)), str(path))
     return net.eval()
