@@ -169,9 +169,7 @@ def test_progress_is_told_block_by_block():
     calls: list[tuple[int, int, str]] = []
     points = torch.rand(10, 2, generator=torch.Generator().manual_seed(0))
     closest_pairs(points, 1, block=4, progress=lambda *told: calls.append(told))
-    assert calls == [
-        (done, 6, "closest pairs") for done in range(1, 7)
-    ]  # 3 blocks: 3 + 3
+    assert calls == [(done, 6, "closest pairs") for done in range(1, 7)]  # 3 blocks: 3 + 3
 
 
 @given(

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         or_global,
         use_streams,
     )
-    from .records import MAX_ITEMS, Record, read_record, record_text, versions
+    from .records import MAX_ITEMS, OneLine, Record, read_record, record_text, versions
     from .runs import GeneratorRun, NetRun, RunAccess, lend_runs, run_access
     from .statistics import check_confidence, clopper_pearson, lower_limit, mean_and_se
     from .tensors import check_tensors, load_tensors, load_weights, parse_tensors, save_tensors
@@ -109,6 +109,7 @@ __all__ = [
     "Net",
     "NetRun",
     "ObverseError",
+    "OneLine",
     "Optimizer",
     "Precision",
     "Progress",

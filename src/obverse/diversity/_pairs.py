@@ -14,7 +14,7 @@ from math import inf, isfinite, nan
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Progress
+from .._core import BadInput, OneLine, Progress
 from ._distances import BLOCK, Rows, approximate, centre, exact, margin, rows
 from ._sources import flat_points
 
@@ -24,7 +24,7 @@ _CROWDED = 16  # candidates a row from which a block is searched again in float6
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(OneLine):
     """Pairs of points and their distances, the closest first; `first` < `second`."""
 
     distance: Tensor  # float64

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._core import BadInput, Body, Decoder, or_global
+from .._core import BadInput, Body, Decoder, OneLine, or_global
 from . import _networks as networks
 
 
@@ -69,7 +69,7 @@ def bernoulli_log_likelihood(x: Tensor, logits: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Elbo:
+class Elbo(OneLine):
     """The bound of log p(x), one a row, in nats: log p(x|z) for one z ~ q, less KL[q(z|x) ‖ N(0, I)]."""
 
     reconstruction: Tensor

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .._core import BadInput, or_global
+from .._core import BadInput, OneLine, or_global
 from ._checks import real, whole
 from ._model import EventModel
 from ._regions import Edge, RegionGraph
@@ -28,7 +28,7 @@ KINDS = ("weights", "biases", "scales", "shifts")  # of parameters
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(OneLine):
     """One number for each parameter: minus the gradient of the loss."""
 
     weights: Mapping[Edge, Tensor]
@@ -41,7 +41,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Student:
+class Student(OneLine):
     """Parameters and what is done with them.
 
     `biases` of regions with children, or none at all; `scales` (c₁) and `shifts` (c₀) of the regions between

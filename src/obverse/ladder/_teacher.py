@@ -14,7 +14,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from .._core import BadInput, or_global
+from .._core import BadInput, OneLine, or_global
 from ._checks import SUM_TOLERANCE, chances, named, whole
 from ._conditional import Conditional
 from ._model import EventModel
@@ -29,7 +29,7 @@ Draw = Callable[
 
 
 @dataclass(frozen=True)
-class Teacher:
+class Teacher(OneLine):
     """`events[α][i]` is z_α of input i, from 0 to `sizes[α]` − 1; `p` are the inputs' probabilities."""
 
     graph: RegionGraph
