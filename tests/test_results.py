@@ -84,7 +84,7 @@ MAKERS: dict[str, Callable[[], Record]] = {
     "identity.Descent": lambda: descend(torch.zeros(3, 2, 2, dtype=torch.float64), 2 * EYE, EYE, steps=3),
     "identity.Memorized": lambda: memorize(points(0), torch.arange(60) % 3).facts,
     "ladder.Race": raced,
-    "claims.Judged": lambda: sample_sweep().outcomes[0],
+    "claims.Judged": lambda: sample_sweep().outcomes[0].points[0],
     "claims.Outcome": lambda: sample_sweep().outcomes[0],
     "claims.Sweep": sample_sweep,
     # behind the commands, and read back from files
