@@ -4,12 +4,10 @@ python examples/finetuned.py [before.safetensors after.safetensors]
 """
 
 import sys
-from pathlib import Path
 
 import torch
 
 import obverse
-from obverse import compare_audits, open_weights
 from obverse.data import load
 from obverse.nets import relu_mlp
 
@@ -25,14 +23,14 @@ def trained(net: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, steps: int) 
 
 def main() -> None:
     if sys.argv[1:]:
-        before, after = (obverse.audit(open_weights(Path(one)), model=one) for one in sys.argv[1:3])
+        before, after = (obverse.audit(path) for path in sys.argv[1:3])
     else:  # a net that has begun to tell odd from even is taught all ten digits, its first layer frozen
         data, generator = load("digits"), torch.Generator().manual_seed(0)
         net = relu_mlp(data.input_shape, hidden=(200, 200), classes=10, generator=generator)
         before = trained(net, data.train_x, data.train_y % 2, steps=10)
         net.h1.requires_grad_(False)
         after = trained(net, data.train_x, data.train_y, steps=200)
-    print(compare_audits(before, after), "* clearly: by more than twice the standard error", sep="\n")
+    print(obverse.compare_audits(before, after), "* clearly: by more than twice the standard error", sep="\n")
 
 
 if __name__ == "__main__":

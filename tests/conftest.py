@@ -178,7 +178,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture
 def small(data: Path, tmp_path: Path) -> list[str]:
     """Flags of a training that takes a moment, into tmp_path/run."""
-    words = ["--data", str(data), "--hidden", "5,4", "--epochs", "2", "--batch", "20", "--no-report"]
+    words = ["--data", str(data), "--hidden", "5,4", "--epochs", "2", "--batch-size", "20", "--no-report"]
     return [*words, "--out", str(tmp_path / "run")]
 
 

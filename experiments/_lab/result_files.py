@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from obverse._core.files import write_text
+from obverse.training._settings import RENAMED
 
 SIGNIFICANT = 5  # digits that are kept
 
@@ -34,7 +35,7 @@ def measure(
     torch.set_num_threads(threads)
     wanted = json.loads(json.dumps(settings))
     known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    if known.get("settings") != wanted:
+    if with_names_of_today(known.get("settings")) != with_names_of_today(wanted):
         known = {"settings": wanted, "entries": {}}
     file.parent.mkdir(parents=True, exist_ok=True)
     for name, run in entries.items():
@@ -49,6 +50,13 @@ def measure(
 
 def read(file: Path) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+def with_names_of_today(value: Any) -> Any:
+    """Settings of training, at any depth, by the names that they have now: older files have others."""
+    if isinstance(value, Mapping):
+        return {RENAMED.get(key, key): with_names_of_today(item) for key, item in value.items()}
+    return value
 
 
 def mean(values: Sequence[float]) -> float:

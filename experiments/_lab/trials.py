@@ -63,5 +63,9 @@ def read_results(file: Path) -> dict[Key, dict[str, Any]]:
     if not file.exists():
         return {}
     records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
-    # Settings that came later have their defaults: those were not to be chosen then.
-    return {key_of(Settings.from_mapping(record["settings"], str(file))): record for record in records}
+    # Settings that came later have their defaults: those were not to be chosen then. Names are today's.
+    settings = [Settings.from_mapping(record["settings"], str(file)) for record in records]
+    return {
+        key_of(one): record | {"settings": one.to_dict()}
+        for one, record in zip(settings, records, strict=True)
+    }

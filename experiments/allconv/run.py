@@ -55,12 +55,12 @@ def base_settings() -> Settings:
 def pilot_settings(base: Settings, variant: str, rate: float) -> Settings:
     """One epoch, judged on training points that are held out."""
     return replace(
-        base, **VARIANTS[variant], rate=rate, epochs=1, drops=(), validation=HELD_OUT, seed=SEEDS[0]
+        base, **VARIANTS[variant], lr=rate, epochs=1, milestones=(), validation=HELD_OUT, seed=SEEDS[0]
     )
 
 
 def final_settings(base: Settings, variant: str, rate: float, seed: int) -> Settings:
-    return replace(base, **VARIANTS[variant], rate=rate, seed=seed)
+    return replace(base, **VARIANTS[variant], lr=rate, seed=seed)
 
 
 @cache
@@ -105,7 +105,7 @@ def summary(variant: str, settings: Settings, tries: list[dict], runs: list[dict
         "changes": VARIANTS[variant],
         "parameters": sum(parameter.numel() for parameter in net.parameters()),
         "convolutions": sum(isinstance(module, torch.nn.Conv2d) for module in net.modules()),
-        "rate": settings.rate,
+        "rate": settings.lr,
         "pilot": tries,
         "test_error": mean,
         "test_error_se": se,
@@ -131,7 +131,7 @@ def run(folder: Path = Path("runs") / "allconv", results: Path = RESULTS) -> Non
     for seed in SEEDS:
         for variant in VARIANTS:
             settings = final_settings(base, variant, choose(pilot[variant]), seed)
-            found = train(settings, folder / f"{slug(variant)}-{settings.rate:g}" / f"seed-{seed}")
+            found = train(settings, folder / f"{slug(variant)}-{settings.lr:g}" / f"seed-{seed}")
             rows[variant].append({"seed": seed} | found)
             print(f"seed {seed} {variant:<24} test error {100 * found['test_error']:.2f} %", flush=True)
     table = [

@@ -55,7 +55,7 @@ class Way:
 
     def settings(self, rate: float, strength: float) -> Settings:
         sizes: dict[str, Any] = dict.fromkeys(self.weighted, strength)
-        return replace(BASE, rate=rate, **self.changes, **sizes)
+        return replace(BASE, lr=rate, **self.changes, **sizes)
 
     def grid(self) -> list[tuple[float, float]]:
         if not self.weighted:

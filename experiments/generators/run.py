@@ -54,7 +54,7 @@ TRAINING = {
     "WGAN": GeneratorSettings(model="wgan", data="mnist"),
     "MIX+GAN": GeneratorSettings(model="mixture", data="mnist"),
 }
-SHADOW = Settings(data="mnist", hidden=(500, 500), weight=1.0, epochs=10, rate=0.05)
+SHADOW = Settings(data="mnist", hidden=(500, 500), weight=1.0, epochs=10, lr=0.05)
 RBM = {"n_components": 256, "learning_rate": 0.02, "batch_size": 100, "n_iter": 20}
 GIBBS = 1000  # steps of each chain, from fair coins
 COLLAPSED = {"steps": 1500, "critic_steps": 1, "generator_steps": 5}
@@ -191,15 +191,17 @@ def look(
     with torch.no_grad():
         logits = torch.cat([classify(part) for part in samples.split(1000)])
     found: dict[str, Any] = {
-        "birthday": birthday_test(samples, real=data.test_x),
-        "birthday_features": birthday_test(samples, real=data.test_x, features=features),
+        "birthday": birthday_test(samples, real=data.test_x, generator=seeded()),
+        "birthday_features": birthday_test(samples, real=data.test_x, features=features, generator=seeded()),
         "quality": quality(mine, real),
-        "moments": moments(mine, real, logits=logits),
-        "memorization": memorization(*(x.flatten(1) for x in (samples, data.train_x, data.test_x))),
-        "memorization_features": memorization(mine, train, real),
+        "moments": moments(mine, real, logits=logits, generator=seeded()),
+        "memorization": memorization(
+            *(x.flatten(1) for x in (samples, data.train_x, data.test_x)), generator=seeded()
+        ),
+        "memorization_features": memorization(mine, train, real, generator=seeded()),
         "vendi": vendi(mine),
-        "dimension": intrinsic_dimension(mine),
-        "dimension_pixels": intrinsic_dimension(samples.flatten(1)),
+        "dimension": intrinsic_dimension(mine, generator=seeded()),
+        "dimension_pixels": intrinsic_dimension(samples.flatten(1), generator=seeded()),
     }
     return {key: one.to_dict() for key, one in found.items()}
 
@@ -229,6 +231,10 @@ def save_strip(pictures: Tensor, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     levels = (255 * pictures[:, 0]).round().to(torch.uint8)
     Image.fromarray(torch.cat(list(levels), 1).numpy()).save(place)
+
+
+def seeded() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
 
 
 def slug(name: str) -> str:

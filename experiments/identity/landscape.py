@@ -77,7 +77,7 @@ def descents(d: int = 10, spread: float = 0.01, steps: int = 3000) -> list[dict[
         start = sqrt(spread / d) * normal(generator, layers, d, d)
         rate = 1 / (4 * layers * 1.5)
         for net, residual in NETS.items():
-            run = descend(start, target, covariance, rate=rate, steps=steps, residual=residual)
+            run = descend(start, target, covariance, lr=rate, steps=steps, residual=residual)
             found.append({"net": net, "layers": layers, "rate": rate, **curve(run)})
     return found
 
@@ -96,7 +96,7 @@ def projections(layers: int = 6, turn: float = 0.8) -> list[dict[str, Any]]:
         start = start + 0.01 * normal(torch.Generator().manual_seed(2), layers, 2, 2)
         for projected in (True, False):
             limit = tau if projected else None
-            run = descend(start, rotation(turn * pi), identity(2), rate=0.02, steps=400, tau=limit)
+            run = descend(start, rotation(turn * pi), identity(2), lr=0.02, steps=400, tau=limit)
             found.append({"start": way, "projected": projected, "tau": tau, **curve(run)})
     return found
 

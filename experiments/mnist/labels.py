@@ -38,13 +38,13 @@ WEIGHTED_RATES = (0.0125, 0.025, 0.05, 0.1, 0.2)
 PLAIN_RATES = tuple(round(0.0125 * 1.3677**i, 4) for i in range(15))
 
 UNTUNED: dict[str, dict[str, Any]] = {
-    "backprop, rate .01": {"rate": 0.01},
-    "backprop, rate .05": {"rate": 0.05},
-    "same x twice, weight 4, rate .01": {"rate": 0.01, "weight": 4.0, "control": "same"},
-    "SHADOW, weight 1, rate .01": {"rate": 0.01, "weight": 1.0},
-    "SHADOW, weight 4, rate .01": {"rate": 0.01, "weight": 4.0},
-    "dropout, rate .05": {"rate": 0.05, "dropout": 0.5},
-    "noise, weight 4, rate .01": {"rate": 0.01, "weight": 4.0, "control": "noise"},
+    "backprop, rate .01": {"lr": 0.01},
+    "backprop, rate .05": {"lr": 0.05},
+    "same x twice, weight 4, rate .01": {"lr": 0.01, "weight": 4.0, "control": "same"},
+    "SHADOW, weight 1, rate .01": {"lr": 0.01, "weight": 1.0},
+    "SHADOW, weight 4, rate .01": {"lr": 0.01, "weight": 4.0},
+    "dropout, rate .05": {"lr": 0.05, "dropout": 0.5},
+    "noise, weight 4, rate .01": {"lr": 0.01, "weight": 4.0, "control": "noise"},
 }
 TUNING_SEEDS = range(2)
 FINAL_SEEDS = range(100, 110)
@@ -54,8 +54,8 @@ def grid(method: str) -> list[Settings]:
     """The 15 settings a method may choose from."""
     base = replace(BASE, **METHODS[method])
     if base.weight == 0:
-        return [replace(base, rate=rate) for rate in PLAIN_RATES]
-    return [replace(base, rate=rate, weight=weight) for rate in WEIGHTED_RATES for weight in WEIGHTS]
+        return [replace(base, lr=rate) for rate in PLAIN_RATES]
+    return [replace(base, lr=rate, weight=weight) for rate in WEIGHTED_RATES for weight in WEIGHTS]
 
 
 def tuning_trials(setting: Settings) -> list[Settings]:

@@ -35,7 +35,7 @@ PILOT = {
 
 
 def rate_and_weight(settings: Mapping) -> list[str]:
-    return [f"{settings['rate']:g}", f"{settings['weight']:g}" if settings["weight"] else "–"]
+    return [f"{settings['lr']:g}", f"{settings['weight']:g}" if settings["weight"] else "–"]
 
 
 def few_labels() -> str:
@@ -76,9 +76,7 @@ def few_labels() -> str:
     held_out = few.BASE.train_size // 5 * len(few.TUNING_SEEDS)
     noise = 100 * sqrt(0.045 * 0.955 / held_out)
     short = [[name, percent(error[name]), percent(shadow[name]), percent(agree[name])] for name in finals]
-    edges = [
-        n for n, s in chosen.items() if s.rate in (max(t.rate for t in few.grid(n)), few.WEIGHTED_RATES[0])
-    ]
+    edges = [n for n, s in chosen.items() if s.lr in (max(t.lr for t in few.grid(n)), few.WEIGHTED_RATES[0])]
     edge = f"The best rate lay at the end of its grid for {', '.join(edges)}." if edges else ""
     put_into_readme(
         table(["method", "test error %", "error on shadows %", "same label %"], short),

@@ -50,15 +50,15 @@ def train(settings: Settings, data: Dataset, steps: int, file: Path, arm: str, e
             points = len(everything[0]) if step == steps else CURVE_POINTS
             task.test_x, task.test_y = (tensor[:points] for tensor in everything)
             record = task.evaluate() | {"points": points, "seconds": time.perf_counter() - started}
-            line = {"arm": arm, "seed": settings.seed, "rate": settings.rate, "weight": settings.weight}
+            line = {"arm": arm, "seed": settings.seed, "rate": settings.lr, "weight": settings.weight}
             with file.open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(line | {"step": step, "last": step == steps} | record) + "\n")
-            print(arm, settings.seed, settings.rate, settings.weight, step, record["test_error"], flush=True)
+            print(arm, settings.seed, settings.lr, settings.weight, step, record["test_error"], flush=True)
         if step < steps:
             torch.manual_seed(derive_seed(settings.seed, STEPS, step))
             loss = task.step(*divmod(step, task.steps_per_epoch))
             if loss != loss:
-                print(arm, "diverged", settings.rate, settings.weight, flush=True)
+                print(arm, "diverged", settings.lr, settings.weight, flush=True)
                 return
 
 
@@ -73,7 +73,7 @@ def tuned(data: Dataset, arm: str) -> Settings:
     file = FOLDER / "tuning.jsonl"
 
     def error(settings: Settings) -> float:
-        key = (arm, settings.rate, settings.weight)
+        key = (arm, settings.lr, settings.weight)
 
         def done() -> dict[tuple[str, float, float], float]:
             return {(r["arm"], r["rate"], r["weight"]): r["test_error"] for r in read(file) if r["last"]}
@@ -83,7 +83,7 @@ def tuned(data: Dataset, arm: str) -> Settings:
         return done().get(key, 1.0)
 
     base = replace(BASE, **ARMS[arm])
-    best = min((replace(base, rate=rate) for rate in RATES), key=error)
+    best = min((replace(base, lr=rate) for rate in RATES), key=error)
     if not base.weight:
         return best
     return min((replace(best, weight=weight) for weight in WEIGHTS), key=error)
@@ -94,8 +94,8 @@ def measure_all(data_root: str | None = None, epochs: float = 2.0) -> None:
     data = load("mnist", data_root)
     steps = round(epochs * 600)
     arms = {arm: tuned(data, arm) for arm in ARMS}
-    step = arms["SHADOW"].rate * (1 + arms["SHADOW"].weight)
-    arms["control: SHADOW's step"] = replace(arms["backprop"], rate=step)
+    step = arms["SHADOW"].lr * (1 + arms["SHADOW"].weight)
+    arms["control: SHADOW's step"] = replace(arms["backprop"], lr=step)
     curves = FOLDER / "curves.jsonl"
     for seed in SEEDS:
         for arm, settings in arms.items():

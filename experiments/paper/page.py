@@ -55,7 +55,7 @@ def last_step(curves: Curves) -> int:
 
 def chosen(folder: Path, part: str) -> dict[str, tuple[float, float]]:
     records = read(folder / f"{part}.jsonl").values()
-    return {r["arm"]: (r["settings"]["rate"], r["settings"]["weight"]) for r in records}
+    return {r["arm"]: (r["settings"]["lr"], r["settings"]["weight"]) for r in records}
 
 
 def final_table(curves: Curves, settings: Mapping[str, tuple[float, float]], step: int) -> str:
@@ -83,7 +83,7 @@ def tuning_table(folder: Path, part: str) -> str:
     for r in read(folder / f"{part}-tuning.jsonl").values():
         s = r["settings"]
         error = "diverged" if r["diverged"] else f"{100 * r['test_error']:.2f}"
-        rows.append([r["arm"], f"{s['rate']:g}", f"{s['weight']:g}" if s["weight"] else "–", error])
+        rows.append([r["arm"], f"{s['lr']:g}", f"{s['weight']:g}" if s["weight"] else "–", error])
     return table(["method", "rate", "weight", "held-out error %"], rows)
 
 

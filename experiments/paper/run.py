@@ -176,12 +176,12 @@ class Trials:
         base = replace(self.part.base, **arm.changes)
         if name in self.part.given:
             rate, weight = self.part.given[name]
-            return replace(base, rate=rate, weight=weight)
+            return replace(base, lr=rate, weight=weight)
         if arm.like is not None:
             other = self.chosen(arm.like)
             if arm.plain:
-                return replace(base, rate=other.rate * (1 + other.weight))
-            return replace(base, rate=other.rate, weight=other.weight)
+                return replace(base, lr=other.lr * (1 + other.weight))
+            return replace(base, lr=other.lr, weight=other.weight)
 
         def error(settings: Settings) -> float:
             held = replace(settings, validation=self.part.held_out)
@@ -190,7 +190,7 @@ class Trials:
             return once(run, self.data, self.folder / f"{self.name}-tuning.jsonl")["test_error"]
 
         def at(a: int, b: int) -> Settings:
-            return replace(base, rate=4.0**a * 0.001, weight=2.0**b if base.weight else 0.0)
+            return replace(base, lr=4.0**a * 0.001, weight=2.0**b if base.weight else 0.0)
 
         return at(
             *alternate(lambda a, b: error(at(a, b)), self.part.rates, WEIGHTS if base.weight else (0, 0))

@@ -141,9 +141,13 @@ def train(run: Run, data: Dataset) -> dict[str, Any]:
 
 
 def key_of_record(record: Mapping[str, Any], source: str) -> str:
-    # Settings that came later have their defaults: those were not to be chosen then.
     settings = Settings.from_mapping(record["settings"], source)
     return Run(record["arm"], settings, record["steps"], 1, scale=record["scale"]).key
+
+
+def with_settings_of_today(record: dict[str, Any], source: str) -> dict[str, Any]:
+    """Settings that came later have their defaults: those were not to be chosen then."""
+    return record | {"settings": Settings.from_mapping(record["settings"], source).to_dict()}
 
 
 def read(file: Path) -> dict[str, dict[str, Any]]:
@@ -151,7 +155,7 @@ def read(file: Path) -> dict[str, dict[str, Any]]:
     if not file.exists():
         return {}
     records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
-    return {key_of_record(record, str(file)): record for record in records}
+    return {key_of_record(record, str(file)): with_settings_of_today(record, str(file)) for record in records}
 
 
 def once(run: Run, data: Dataset, file: Path) -> dict[str, Any]:
@@ -165,7 +169,7 @@ def once(run: Run, data: Dataset, file: Path) -> dict[str, Any]:
         lines.write(json.dumps(record) + "\n")
     s = run.settings
     print(
-        f"{file.stem}: {run.arm}, seed {s.seed}, rate {s.rate:g}, weight {s.weight:g}: "
+        f"{file.stem}: {run.arm}, seed {s.seed}, rate {s.lr:g}, weight {s.weight:g}: "
         f"{100 * record['test_error']:.2f} % after {run.steps} steps, {record['seconds']:.0f} s",
         flush=True,
     )

@@ -70,7 +70,7 @@ def near_duplicates() -> dict[str, Any]:
         x[1] = x[0] * (1 + 10.0**-power)
         y[1] = (y[0] + 1) % 10
         try:
-            facts = memorize(x, y).facts
+            facts = memorize(x, y, generator=torch.Generator().manual_seed(0)).facts
         except ObverseError:
             break
         assert isinstance(facts, Memorized)
@@ -110,7 +110,7 @@ def coverage() -> dict[str, Any]:
         holds, values = 0, []
         for trial in range(TRIALS):
             points = draw(1000, dimension, torch.Generator().manual_seed(trial))
-            result = intrinsic_dimension(points)
+            result = intrinsic_dimension(points, generator=torch.Generator().manual_seed(0))
             holds += result.low <= dimension <= result.high
             values.append(result.value)
         found[f"{name} {dimension}"] = {"covered": holds / TRIALS, "mean": sum(values) / TRIALS}

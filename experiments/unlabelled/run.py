@@ -41,7 +41,7 @@ BASE = Settings(
     data="mnist",
     train_size=LABELS,
     balanced=True,
-    batch=20,
+    batch_size=20,
     hidden=(500, 500),
     optimizer="adam",
     weight=0.0,
@@ -82,7 +82,7 @@ class Method:
     def settings(self, rate: float, strength: float) -> Settings:
         sizes: dict[str, Any] = {name: strength * (10 if name == "denoise" else 1) for name in self.weighted}
         unlabelled: dict[str, Any] = {"unlabelled": 100} if self.weighted else {}
-        return replace(BASE, rate=rate, **self.changes, **unlabelled, **sizes)
+        return replace(BASE, lr=rate, **self.changes, **unlabelled, **sizes)
 
     def grid(self) -> list[tuple[float, float]]:
         if not self.weighted:
@@ -112,8 +112,8 @@ LATE_METHOD = Method({**AGREE, "control": "noise"}, ("weight", "denoise"), LateD
 
 def train(method: Method, settings: Settings, data: Dataset, steps: int) -> dict[str, Any]:
     """Test error and error on shadows after so many steps; a run that diverges counts as guessing."""
-    epochs = steps * settings.batch // LABELS
-    settings = replace(settings, epochs=epochs, evaluate_every=epochs, drops=(steps * 3 // 4,))
+    epochs = steps * settings.batch_size // LABELS
+    settings = replace(settings, epochs=epochs, evaluate_every=epochs, milestones=(steps * 3 // 4,))
     started = process_time()
     task = Variant(settings, data, method.loss)
     task.evaluate = dict  # type: ignore[method-assign]  # once, at the end
@@ -184,7 +184,7 @@ def long_method(name: str) -> Method:
 
 def long_settings(name: str, rate: float, weight: float, denoise: float) -> Settings:
     settings = long_method(name).settings(rate, 1.0)
-    return replace(settings, batch=LABELS, weight=weight, denoise=denoise)
+    return replace(settings, batch_size=LABELS, weight=weight, denoise=denoise)
 
 
 def choose_long(tuning: Mapping[str, Any], name: str) -> tuple[float, float, float]:

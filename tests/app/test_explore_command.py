@@ -23,7 +23,7 @@ from obverse.training import ClassifierTask, Settings, create_run, fit_classifie
 @pytest.fixture
 def run(tmp_path: Path, data: Path) -> Path:
     """A run of a tiny net."""
-    settings = Settings(data=str(data), hidden=(6, 5), epochs=1, batch=20)
+    settings = Settings(data=str(data), hidden=(6, 5), epochs=1, batch_size=20)
     create_run(tmp_path / "run", settings)
     fit_classifier(ClassifierTask(settings), tmp_path / "run")
     return tmp_path / "run"

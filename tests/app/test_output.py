@@ -105,13 +105,13 @@ def test_the_numbers_of_a_comparison_do_not_depend_on_jobs(obverse, small, tmp_p
 
 def test_what_goes_wrong_in_another_process_is_told(obverse, small, tmp_path):
     words = ["compare", *small, "--variants", "backprop", "--seeds", "1", "--json"]
-    done = obverse(*words, "--rate", "1e30", "--jobs", "2")
+    done = obverse(*words, "--lr", "1e30", "--jobs", "2")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("obverse: expected ")
 
 
 def test_search(obverse, small, tmp_path):
-    words = ["search", *small[:-2], "--rates", "0.01,0.1", "--weights", "1", "--validation", "20"]
+    words = ["search", *small[:-2], "--lrs", "0.01,0.1", "--weights", "1", "--validation", "20"]
     done = obverse(*words, "--json", "--out", tmp_path / "search")
     assert done.code == 0, done.err
     found = strict(done.out)

@@ -194,7 +194,7 @@ def test_quick_seed_and_ids_reach_the_runner(obverse, file, monkeypatch):
         "jobs": 5,
         "out": None,
         "cluster": None,
-        "on_point": None,
+        "progress": None,
     }
     assert obverse(*words, "--quick", "--seed", 7, "--cluster", "tcp://a:1").code == 0
     assert (asked["quick"], asked["seed"], asked["cluster"]) == (True, 7, "tcp://a:1")
@@ -397,8 +397,8 @@ def test_help_of_each_command(obverse):
 
 
 def test_there_are_no_bars_where_there_is_no_terminal(capsys):
-    with claims_progress({"a": 1}) as on_point:
-        assert on_point is None
+    with claims_progress({"a": 1}) as progress:
+        assert progress is None
     assert capsys.readouterr().err == ""
 
 

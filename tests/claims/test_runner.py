@@ -87,13 +87,13 @@ def test_two_claims_judge_one_measurement(tiny, tmp_path):
     told = []
     sweep = run(
         [printed, tiny.make("right", tiny.slowly, settings[::-1])],
-        on_point=lambda *what: told.append(what),
+        progress=lambda *what: told.append(what),
     )
     assert log.read_text() == "1\n2\n"
     assert [outcome.verdict for outcome in sweep] == ["failed", "held"]
     assert sweep.outcomes[0].points[0].mean == sweep.outcomes[1].points[1].mean
     # at the start, and when each of the two ends
-    assert told == [(id, count, 2) for count in range(3) for id in ("printed", "right")]
+    assert told == [(count, 2, id) for count in range(3) for id in ("printed", "right")]
 
 
 def test_what_an_outcome_says(tiny, serial):
@@ -197,14 +197,14 @@ def test_a_process_that_dies_takes_no_other_measurement_along(tiny, moods):
 
 
 def test_stopped_between_measurements(tiny):
-    def stop(id, done, total):
+    def stop(done, total, id):
         if done == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(
         Interrupted, match=r"stopped after 2 of 5 measurements; nothing was saved: with --out"
     ):
-        run([tiny.NORMALS], on_point=stop)
+        run([tiny.NORMALS], progress=stop)
 
 
 SCRIPT = """
@@ -273,12 +273,12 @@ def test_what_lies_outside_the_domain_is_not_measured(tiny, tmp_path):
 
     claim = tiny.make("some", tiny.slowly, grid(n=(1, 3, 4), log=str(log), wait=0.0), domain=domain)
     told = []
-    (outcome,) = run([claim], on_point=lambda *what: told.append(what))
+    (outcome,) = run([claim], progress=lambda *what: told.append(what))
     assert log.read_text().split() == ["1"]
     assert outcome.verdict == "crashed"
     assert outcome.crash.startswith("at 2 of 3 settings, first at n = 3,")
     assert outcome.sentence == "expected n ≤ 2; got 3; lower n"
-    assert told == [("some", 2, 3), ("some", 3, 3)]
+    assert told == [(2, 3, "some"), (3, 3, "some")]
     # a twin without that domain measures them, whoever comes first
     both = run([claim, replace(claim, id="all", domain=None)])
     assert [one.verdict for one in both] == ["crashed", "held"]

@@ -52,10 +52,10 @@ def test_what_is_there_is_not_measured_again(logged, tmp_path):
     claim, log = logged
     first = run([claim], out=tmp_path / "out")
     told = []
-    second = run([claim], out=tmp_path / "out", on_point=lambda *what: told.append(what))
+    second = run([claim], out=tmp_path / "out", progress=lambda *what: told.append(what))
     assert second.outcomes == first.outcomes  # the times too: they are the measurements' own
     assert log.read_text().split() == ["1", "2", "3", "4"]
-    assert told == [("logged", 4, 4)]
+    assert told == [(4, 4, "logged")]
     assert plain(run([claim], out=tmp_path / "out", seed=1)) != plain(first)
     assert len(log.read_text().split()) == 8
 
@@ -63,14 +63,14 @@ def test_what_is_there_is_not_measured_again(logged, tmp_path):
 def test_interrupted_and_gone_on_with(logged, tmp_path):
     claim, log = logged
 
-    def stop(id, done, total):
+    def stop(done, total, id):
         if done == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(
         Interrupted, match=r"stopped after 3 of 4 measurements; saved in .*out: the same command"
     ):
-        run([claim], out=tmp_path / "out", on_point=stop)
+        run([claim], out=tmp_path / "out", progress=stop)
     assert not (tmp_path / "out" / "claims.json").exists()
     assert plain(run([claim], out=tmp_path / "out")) == plain(run([claim]))
     assert log.read_text().split() == ["1", "2", "3", "4", "1", "2", "3", "4"]
@@ -164,8 +164,8 @@ def test_what_crashed_is_tried_again(tiny, tmp_path):
     claim = tiny.make("bad", tiny.moody, grid(mood="raises"))
     told = []
     for _ in range(2):
-        run([claim], out=tmp_path / "out", on_point=lambda *what: told.append(what))
-    assert told == [("bad", 0, 1), ("bad", 1, 1)] * 2
+        run([claim], out=tmp_path / "out", progress=lambda *what: told.append(what))
+    assert told == [(0, 1, "bad"), (1, 1, "bad")] * 2
     assert len(points(tmp_path / "out")) == 1
 
 
@@ -214,12 +214,12 @@ def test_another_torch_measures_again(logged, tmp_path, monkeypatch):
 def test_one_process_at_a_time(logged, tmp_path):
     claim, _ = logged
 
-    def again(id, done, total):
+    def again(done, total, id):
         if done == 1:
             with pytest.raises(RunLocked, match="another process is working in it"):
                 run([claim], out=tmp_path / "out")
 
-    run([claim], out=tmp_path / "out", on_point=again)
+    run([claim], out=tmp_path / "out", progress=again)
 
 
 def test_a_folder_that_cannot_be(tiny, tmp_path):

@@ -226,7 +226,7 @@ def test_it_is_the_same_for_the_same_seed():
     other = birthday_test(on_points(2000), batches=10, generator=seeded(5))
     assert other.to_dict() != one.to_dict()
     state = torch.random.get_rng_state()
-    birthday_test(on_points(100), batch_size=10, batches=2)
+    birthday_test(on_points(100), batch_size=10, batches=2, generator=seeded())
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
@@ -239,9 +239,9 @@ def test_it_is_written_as_json():
 
 
 def test_progress_is_told():
-    calls: list[tuple[int, int]] = []
-    birthday_test(on_points(50), batch_size=5, batches=3, on_batch=lambda *told: calls.append(told))
-    assert calls[-1] == (3, 3)
+    calls: list[tuple[int, int, str]] = []
+    birthday_test(on_points(50), batch_size=5, batches=3, progress=lambda *told: calls.append(told))
+    assert calls[-1] == (3, 3, "birthday test")
 
 
 def test_nothing_to_show():
@@ -316,6 +316,6 @@ def test_samples_that_differ_in_their_last_digits_are_different():
 
 def test_a_threshold_that_is_given_needs_no_calibration():
     points = diffuse(200, seeded())
-    found = birthday_test(points, 10, 5, threshold=0.1, real=diffuse(200, seeded(1)))
+    found = birthday_test(points, 10, 5, threshold=0.1, real=diffuse(200, seeded(1)), generator=seeded())
     assert found.threshold.origin == "given"
-    assert found.to_dict() == birthday_test(points, 10, 5, threshold=0.1).to_dict()
+    assert found.to_dict() == birthday_test(points, 10, 5, threshold=0.1, generator=seeded()).to_dict()

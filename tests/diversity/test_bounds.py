@@ -18,10 +18,9 @@ from scipy import stats
 
 from obverse._core.errors import BadInput
 from obverse._core.statistics import clopper_pearson, lower_limit
+from obverse.claims.gan._forward_bounds import forward_bound, forward_bound_printed
 from obverse.diversity._bounds import (
     effective_support_bound,
-    forward_bound,
-    forward_bound_printed,
     log_no_collision,
     popular_estimate,
     printed_bound,

@@ -200,7 +200,7 @@ def test_the_record_is_plain_and_progress_ends():
     seen = []
     found = intrinsic_dimension(
         sphere(2, 100, torch.Generator().manual_seed(0)),
-        on_block=lambda done, total: seen.append((done, total)),
+        progress=lambda done, total, what: seen.append((done, total)),
     )
     assert found.to_dict()["method"] == "twonn"
     assert seen[-1][0] == seen[-1][1]

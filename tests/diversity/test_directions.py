@@ -101,7 +101,7 @@ def test_convolutions_in_float32_and_blocks_are_told():
     )
     told: list[tuple[int, int]] = []
     found = principal_directions(
-        net, drawn(9, 4).float(), 2, on_block=lambda done, total: told.append((done, total))
+        net, drawn(9, 4).float(), 2, progress=lambda done, total, what: told.append((done, total))
     )
     assert told[-1][0] == told[-1][1]
     assert found.vectors.dtype == torch.float32
@@ -122,7 +122,7 @@ def test_the_label_direction_of_linear_scores_is_exact():
         score = x.flatten(1) @ weights / 2
         return torch.stack([-score, score], dim=1)
 
-    found = label_direction(lambda z: z @ matrix.T, classify, 1, seeds, batch=16)
+    found = label_direction(lambda z: z @ matrix.T, classify, 1, seeds, batch_size=16)
     assert torch.allclose(found.vector, expected / expected.norm(), atol=1e-12)
     assert found.agreement == 1.0
     other = 1 / (1 + (seeds[1::2] @ expected).exp())  # 1 − p, at the seeds that have not chosen
@@ -205,7 +205,7 @@ def test_regression_and_gradient_agree_on_gaussian_seeds():
         return torch.stack([x[:, :6].sum(1), x[:, 6:].sum(1)], dim=1)
 
     seeds = drawn(20_000, 5, seed=5)
-    steep = label_direction(net, scores, 0, seeds, batch=5000)
+    steep = label_direction(net, scores, 0, seeds, batch_size=5000)
     with torch.no_grad():
         regressed = regressed_direction(seeds, scores(net(seeds)).log_softmax(1)[:, 0])
     # each of 5 entries is known to about 1/√20,000 of the spread, which is below the slope itself

@@ -19,7 +19,7 @@ def digits():
 def test_pixels_are_the_images_flattened():
     images = torch.rand(5, 2, 3, 4)
     seen = []
-    found = pixels()(images, lambda done, total: seen.append((done, total)))
+    found = pixels()(images, lambda done, total, what: seen.append((done, total)))
     assert seen == [(1, 1)]
     assert torch.equal(found, images.flatten(1))
     assert found.dtype == torch.float32
@@ -38,7 +38,7 @@ def test_a_module_runs_in_batches_in_eval_mode_and_keeps_its_modes():
     before = {name: value.clone() for name, value in net.state_dict().items()}
     images = torch.rand(10, 1, 6, 6)
     seen = []
-    found = of_module(net, batch=4)(images, lambda done, total: seen.append((done, total)))
+    found = of_module(net, batch_size=4)(images, lambda done, total, what: seen.append((done, total)))
     assert [part.training for part in net] == [True, False, True]
     assert net.training
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
@@ -97,7 +97,7 @@ class Returns(nn.Module):
 )
 def test_what_a_net_must_not_return(make, sentence):
     with pytest.raises(BadInput, match=sentence):
-        of_module(Returns(make), batch=3)(torch.rand(5, 4))
+        of_module(Returns(make), batch_size=3)(torch.rand(5, 4))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_no_module_no_batch():
     with pytest.raises(BadInput, match="an nn"):
         of_module(lambda x: x)
     with pytest.raises(BadInput, match="batches"):
-        of_module(nn.Flatten(), batch=0)
+        of_module(nn.Flatten(), batch_size=0)
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 9, 41), (12,), (2, 5)])
@@ -135,7 +135,10 @@ def test_the_encoder_is_standardized_settled_by_its_generator_and_leaves_the_glo
 def test_the_encoder_does_not_care_about_scale_and_shift():
     images = torch.rand(200, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     # powers of two, so that float32 has the same digits; 1e-3: rounding, through five steps
-    one, other = (train_encoder(x, width=4, steps=5)(x) for x in (images, 256 * images))
+    one, other = (
+        train_encoder(x, width=4, steps=5, generator=torch.Generator().manual_seed(0))(x)
+        for x in (images, 256 * images)
+    )
     torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
 
 
@@ -156,7 +159,7 @@ def test_training_the_encoder_helps(digits):
 
 def test_steps_are_told():
     seen = []
-    train_encoder(torch.rand(20, 4), steps=3, on_step=lambda done, total: seen.append((done, total)))
+    train_encoder(torch.rand(20, 4), steps=3, progress=lambda done, total, what: seen.append((done, total)))
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
@@ -168,7 +171,7 @@ def test_steps_are_told():
         (torch.full((10, 4), torch.nan), {}),
         (torch.rand(10, 4), {"width": 0}),
         (torch.rand(10, 4), {"steps": 1.5}),
-        (torch.rand(10, 4), {"batch": -1}),
+        (torch.rand(10, 4), {"batch_size": -1}),
         (torch.rand(10, 4), {"noise": -0.1}),
         (torch.rand(10, 4), {"noise": torch.nan}),
     ],

@@ -83,7 +83,7 @@ def test_strips_are_the_pictures_of_the_path():
 
     a, b = seeds(2), seeds(2, seed=1)
     for kind in ("linear", "spherical"):
-        found = strips(decode, a, b, 4, kind=kind, batch=3)  # blocks that do not fit
+        found = strips(decode, a, b, 4, kind=kind, batch_size=3)  # blocks that do not fit
         assert found.shape == (2, 4, 1, 3, 4)
         for pair in range(2):
             for step in range(4):

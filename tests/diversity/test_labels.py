@@ -37,11 +37,11 @@ def test_the_accuracy_is_that_of_others():
 
 def test_the_global_random_state_is_left_alone_and_steps_are_told():
     before = torch.get_rng_state()
-    told: list[tuple[int, int]] = []
+    told: list[tuple[int, int, str]] = []
     x, y = torch.rand(20, 1, 3, 3, generator=torch.Generator().manual_seed(0)), torch.arange(20) % 2
-    fit_scores(x, y, 2, generator=torch.Generator().manual_seed(0), on_step=lambda *step: told.append(step))
+    fit_scores(x, y, 2, generator=torch.Generator().manual_seed(0), progress=lambda *step: told.append(step))
     assert torch.equal(before, torch.get_rng_state())
-    assert told[0] == (1, 100)
+    assert told[0] == (1, 100, "label scores")
 
 
 @pytest.mark.parametrize(

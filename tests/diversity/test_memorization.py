@@ -366,7 +366,7 @@ def test_the_record_is_plain_settled_by_the_generator_and_progress_ends():
             held_out,
             generator=seeded(3),
             shuffles=50,
-            on_block=lambda done, total: seen.append((done, total)),
+            progress=lambda done, total, what: seen.append((done, total)),
         )
         for _ in range(2)
     )

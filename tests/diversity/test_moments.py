@@ -142,7 +142,7 @@ def test_nothing_depends_on_the_global_state_nor_touches_it():
 def test_the_record_is_plain_and_steps_are_told():
     seen = []
     found = moments(
-        normal(50, 3, 1), normal(50, 3, 2), on_step=lambda done, total: seen.append((done, total))
+        normal(50, 3, 1), normal(50, 3, 2), progress=lambda done, total, what: seen.append((done, total))
     )
     assert found.inception_score is None
     assert found.to_dict()["kid"]["value"] == found.kid.value

@@ -88,9 +88,9 @@ def test_one_query_and_pictures():
 
 
 def test_progress_is_told_block_by_block():
-    calls: list[tuple[int, int]] = []
-    nearest(random(10, 2), random(5, 2, 1), block=4, on_block=lambda *told: calls.append(told))
-    assert calls == [(1, 3), (2, 3), (3, 3)]
+    calls: list[tuple[int, int, str]] = []
+    nearest(random(10, 2), random(5, 2, 1), block=4, progress=lambda *told: calls.append(told))
+    assert calls == [(done, 3, "nearest neighbours") for done in (1, 2, 3)]
 
 
 def test_nothing_is_changed():

@@ -166,10 +166,10 @@ def test_the_points_are_left_as_they_are():
 
 
 def test_progress_is_told_block_by_block():
-    calls: list[tuple[int, int]] = []
+    calls: list[tuple[int, int, str]] = []
     points = torch.rand(10, 2, generator=torch.Generator().manual_seed(0))
-    closest_pairs(points, 1, block=4, on_block=lambda *told: calls.append(told))
-    assert calls == [(done, 6) for done in range(1, 7)]  # 3 blocks: 3 on the diagonal, 3 above
+    closest_pairs(points, 1, block=4, progress=lambda *told: calls.append(told))
+    assert calls == [(done, 6, "closest pairs") for done in range(1, 7)]  # 3 blocks: 3 + 3
 
 
 @given(

@@ -115,7 +115,7 @@ def test_equal_samples_are_no_error():
 
 def test_progress_ends_at_the_end():
     seen = []
-    quality(normal(30, 3, 1), normal(30, 3, 2), on_block=lambda done, total: seen.append((done, total)))
+    quality(normal(30, 3, 1), normal(30, 3, 2), progress=lambda done, total, what: seen.append((done, total)))
     assert seen == sorted(seen)
     assert seen[-1][0] == seen[-1][1]
 

@@ -27,7 +27,7 @@ def test_a_linear_generator_on_straight_paths_has_a_closed_form():
     matrix = matrix_of(30, 6)
     pairs = 4000
     found = path_length(
-        lambda z: z @ matrix.T + 1, 6, pairs=pairs, kind="linear", generator=generator(), batch=900
+        lambda z: z @ matrix.T + 1, 6, pairs=pairs, kind="linear", generator=generator(), batch_size=900
     )
     mean = 2 * float(matrix.square().sum())
     spread = math.sqrt(8 * float((matrix.T @ matrix).square().sum()) / pairs)
@@ -46,7 +46,7 @@ def test_the_same_pairs_in_plain_loops():
     def decode(z: Tensor) -> Tensor:
         return (z.double() @ torch.from_numpy(matrix).T).sin()
 
-    found = path_length(decode, 3, pairs=7, step=0.01, kind="linear", generator=generator(4), batch=7)
+    found = path_length(decode, 3, pairs=7, step=0.01, kind="linear", generator=generator(4), batch_size=7)
     again = generator(4)
     torch.randn(2, 3, generator=again)
     ends = torch.randn(2, 7, 3, generator=again).numpy()
@@ -164,9 +164,9 @@ def test_blocks_are_told_and_the_result_is_plain():
         lambda z: z,
         3,
         pairs=10,
-        batch=4,
+        batch_size=4,
         generator=generator(),
-        on_block=lambda done, total: told.append((done, total)),
+        progress=lambda done, total, what: told.append((done, total)),
     )
     assert told == [(at, 6) for at in range(1, 7)], "3 for the steps, 3 for whole paths"
     kept = json.loads(json.dumps(found.to_dict()))

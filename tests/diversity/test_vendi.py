@@ -68,7 +68,9 @@ def test_blocks_do_not_matter(monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 7)
     seen = []
     parts = [
-        vendi(points, kernel, bandwidth=1.0, on_block=lambda done, total: seen.append((done, total))).score
+        vendi(
+            points, kernel, bandwidth=1.0, progress=lambda done, total, what: seen.append((done, total))
+        ).score
         for kernel in ("cosine", "rbf")
     ]
     assert parts == pytest.approx(whole, rel=EXACT)

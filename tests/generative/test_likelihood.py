@@ -49,7 +49,7 @@ class Linear:
 def test_with_the_true_posterior_every_draw_gives_log_p(rows, samples, batch):
     model = Linear()
     x = model.draw(rows)
-    found = log_likelihood(model, x, samples=samples, batch=batch, generator=seeded(3))
+    found = log_likelihood(model, x, samples=samples, batch_size=batch, generator=seeded(3))
     assert found.dtype == torch.float64
     torch.testing.assert_close(found, model.exact(x))  # float64: 1e-7 relative
 
@@ -57,7 +57,7 @@ def test_with_the_true_posterior_every_draw_gives_log_p(rows, samples, batch):
 def test_with_a_wider_q_it_converges():
     model = Linear(widen=0.7)
     x = model.draw(20)
-    found = log_likelihood(model, x, samples=20_000, batch=5000, generator=seeded(3))
+    found = log_likelihood(model, x, samples=20_000, batch_size=5000, generator=seeded(3))
     w = log_weights(model, x, torch.randn(20_000, 20, 3, generator=seeded(4), dtype=torch.float64)).exp()
     error = w.std(0) / w.mean(0) / 20_000**0.5  # of log of a mean, to first order
     assert ((found - model.exact(x)).abs() < 5 * error).all()
@@ -68,7 +68,7 @@ def test_chunks_of_samples_are_put_together():
     """The same draws as `log_likelihood` makes in chunks of 2, 2 and 1, averaged by hand."""
     model = Linear(widen=0.7)
     x, generator = model.draw(4), seeded(5)
-    found = log_likelihood(model, x, samples=5, batch=9, generator=seeded(5))
+    found = log_likelihood(model, x, samples=5, batch_size=9, generator=seeded(5))
     drawn = [torch.randn(count, 4, 3, generator=generator, dtype=torch.float64) for count in (2, 2, 1)]
     weights = torch.cat([log_weights(model, x, noise) for noise in drawn])
     torch.testing.assert_close(found, weights.exp().mean(0).log())
@@ -113,7 +113,14 @@ def test_very_small_probabilities_do_not_vanish():
 def test_progress_counts_every_pair_and_the_global_generator_is_left_alone():
     seen = []
     model, before = Linear(), torch.get_rng_state()
-    log_likelihood(model, model.draw(7), samples=5, batch=3, on_block=lambda *done: seen.append(done))
+    log_likelihood(
+        model,
+        model.draw(7),
+        samples=5,
+        batch_size=3,
+        generator=seeded(),
+        progress=lambda done, total, what: seen.append((done, total)),
+    )
     assert torch.equal(torch.get_rng_state(), before)
     assert seen[-1] == (35, 35)
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
@@ -123,7 +130,7 @@ def test_nothing_to_do_is_refused():
     model = Linear()
     for x, samples, batch in [(model.draw(1)[:0], 1, 1), (model.draw(1), 0, 1), (model.draw(1), 1, 0)]:
         with pytest.raises(BadInput):
-            log_likelihood(model, x, samples=samples, batch=batch)
+            log_likelihood(model, x, samples=samples, batch_size=batch)
 
 
 @pytest.mark.parametrize("decoder", ["bernoulli", "gaussian"])

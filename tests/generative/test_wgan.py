@@ -46,7 +46,7 @@ def test_the_losses_by_hand():
     x = torch.rand(5, 1, 4, 4, generator=seeded(1))
     loss, found, slope = wgan.critic_loss(x, seeded(2))
     generator = seeded(2)
-    fake = wgan.generator(torch.randn(5, 3, generator=generator)).detach()
+    fake = wgan.decoder(torch.randn(5, 3, generator=generator)).detach()
     share = torch.rand(5, generator=generator).reshape(5, 1, 1, 1)
     between = (share * x + (1 - share) * fake).requires_grad_()
     slopes = torch.stack(
@@ -57,20 +57,20 @@ def test_the_losses_by_hand():
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(slope, (slopes - 1).square().mean())
     torch.testing.assert_close(loss, 7 * slope - found)
-    fake = wgan.generator(torch.randn(6, 3, generator=seeded(3)))
-    torch.testing.assert_close(wgan.generator_loss(6, seeded(3)), -wgan.critic(fake).mean())
+    fake = wgan.decoder(torch.randn(6, 3, generator=seeded(3)))
+    torch.testing.assert_close(wgan.decoder_loss(6, seeded(3)), -wgan.critic(fake).mean())
 
 
 def test_the_critics_loss_moves_the_critic_alone():
     wgan = WGAN((5,), latent=3, hidden=(8,), generator=seeded())
     wgan.critic_loss(torch.rand(4, 5, generator=seeded()), seeded())[0].backward()
-    assert all(one.grad is None for one in wgan.generator_parameters())
+    assert all(one.grad is None for one in wgan.decoder_parameters())
     # A critic's last bias shifts real and fake alike: it alone gets no gradient, or one of zero.
     assert all(one.grad is not None and one.grad.any() for one in list(wgan.critic_parameters())[:-1])
     wgan.zero_grad(set_to_none=True)
-    wgan.generator_loss(4, seeded()).backward()
-    assert all(one.grad is not None and one.grad.any() for one in wgan.generator_parameters())
-    assert len(list(wgan.parameters())) == len([*wgan.generator_parameters(), *wgan.critic_parameters()])
+    wgan.decoder_loss(4, seeded()).backward()
+    assert all(one.grad is not None and one.grad.any() for one in wgan.decoder_parameters())
+    assert len(list(wgan.parameters())) == len([*wgan.decoder_parameters(), *wgan.critic_parameters()])
 
 
 class Point(nn.Module):
@@ -90,7 +90,7 @@ def test_the_best_critic_between_two_points():
     In a plane: on a line a critic that starts with the wrong sign stays there, as a slope of 0 costs λ.
     """
     wgan = WGAN((2,), latent=1, hidden=(16,), penalty=2.0, generator=seeded())
-    wgan.generator = Point(0.2, 0.5)
+    wgan.decoder = Point(0.2, 0.5)
     optimizer = torch.optim.Adam(wgan.critic_parameters(), 0.01)
     generator, x = seeded(1), torch.tensor([[0.9, 0.5]]).expand(64, 2)
     gaps = []
@@ -102,8 +102,8 @@ def test_the_best_critic_between_two_points():
         gaps.append(float(found.detach()))
     # 2 %: what the steps of Adam and batches of 64 interpolates leave; −gap or no penalty is far off.
     assert sum(gaps[-50:]) / 50 == pytest.approx(0.7 * (1 + 0.7 / 4), rel=0.02)
-    wgan.generator_loss(4, generator).backward()
-    assert float(wgan.generator.place.grad[0]) == pytest.approx(-(1 + 0.7 / 4), rel=0.05)
+    wgan.decoder_loss(4, generator).backward()
+    assert float(wgan.decoder.place.grad[0]) == pytest.approx(-(1 + 0.7 / 4), rel=0.05)
 
 
 def test_a_generator_finds_the_data():
@@ -113,7 +113,7 @@ def test_a_generator_finds_the_data():
     wgan = WGAN((1, 8, 8), latent=8, hidden=(32,), generator=seeded())
     generator = seeded(1)
     critics = torch.optim.Adam(wgan.critic_parameters(), 0.003, betas=(0.5, 0.9))
-    makers = torch.optim.Adam(wgan.generator_parameters(), 0.003, betas=(0.5, 0.9))
+    makers = torch.optim.Adam(wgan.decoder_parameters(), 0.003, betas=(0.5, 0.9))
     first = wgan.sample(500, seeded(2))
     for _ in range(100):
         x = data[torch.randint(500, (64,), generator=generator)]
@@ -122,7 +122,7 @@ def test_a_generator_finds_the_data():
             wgan.critic_loss(x, generator)[0].backward()
             critics.step()
         makers.zero_grad()
-        wgan.generator_loss(64, generator).backward()
+        wgan.decoder_loss(64, generator).backward()
         makers.step()
     last = wgan.sample(500, seeded(2))
     # The mean of 500 digits has a standard error of 0.1 in this norm; a generator of noise is 2.7 off.
@@ -143,6 +143,13 @@ def test_samples_are_pictures(body):
     assert bool(((found > 0) & (found < 1)).all())
     assert torch.equal(found, wgan.decode(torch.randn(5, 3, generator=seeded(1))))
     assert loss.isfinite()
+
+
+def test_generator_is_a_random_generator_and_no_network():
+    """One name, one thing: the network is the decoder."""
+    wgan = WGAN((5,), latent=3, hidden=(8,), generator=seeded())
+    assert not hasattr(wgan, "generator")
+    torch.testing.assert_close(wgan.decoder(torch.ones(1, 3)), wgan.decode(torch.ones(1, 3)))
 
 
 def test_what_does_not_fit_is_refused():

@@ -61,7 +61,7 @@ WRONG = (
     ("diversity", "no-such-file.npy"),
     ("generate", "sample", "no-such-run"),
     ("sample", "no-such-run"),
-    ("train", "--rate", "-1"),
+    ("train", "--lr", "-1"),
     ("train", "--data", "no-such-data"),
     ("compare", "--seeds", "x"),
     ("search", "--trials", "0"),

@@ -46,7 +46,7 @@ def test_a_fixed_rate_is_gradient_descent_as_autograd_does_it(residual):
         (slope,) = torch.autograd.grad(loss, net.weights)
         last = net.weights.detach()
         net.weights.data = last - 0.02 * slope
-    run = descend(start, target, covariance, rate=0.02, steps=5, residual=residual)
+    run = descend(start, target, covariance, lr=0.02, steps=5, residual=residual)
     assert run.losses == pytest.approx(losses, rel=1e-12)  # float64 over a few hundred operations
     torch.testing.assert_close(run.weights, last)
     assert run.rates == (0.02,) * 5
@@ -246,8 +246,8 @@ def test_bad_input_is_refused_with_a_sentence():
         with pytest.raises(BadInput, match="steps as a whole number ≥ 1"):
             critical_point(start, target, covariance, steps=steps)
     for rate in (0.0, -0.1, float("nan"), float("inf"), "0.1", True):
-        with pytest.raises(BadInput, match="a finite rate > 0"):
-            descend(start, target, covariance, steps=1, rate=rate)
+        with pytest.raises(BadInput, match="a finite lr > 0"):
+            descend(start, target, covariance, steps=1, lr=rate)
     with pytest.raises(BadInput, match="a finite τ > 0"):
         descend(start, target, covariance, steps=1, tau=0.0)
     with pytest.raises(BadInput, match="float64"):
@@ -262,7 +262,7 @@ def test_bad_input_is_refused_with_a_sentence():
 def test_a_rate_that_diverges_is_refused():
     target, covariance = problem(2, 3)
     start = torch.zeros(3, 2, 2, dtype=torch.float64)
-    with pytest.raises(BadInput, match=r"finite .*lower the rate"):
-        descend(start, target, covariance, rate=50.0, steps=1000)
+    with pytest.raises(BadInput, match=r"finite .*lower the lr"):
+        descend(start, target, covariance, lr=50.0, steps=1000)
     with pytest.raises(BadInput, match=r"a finite risk and gradient; got inf after 0 steps"):
         descend(start + 1e80, target, covariance, steps=1)

@@ -97,7 +97,7 @@ def test_the_training_points_are_memorized_and_the_test_inputs_tested(obverse, d
         asked["tensors"], (own.train_x, own.train_y, own.test_x, own.test_y), strict=True
     ):
         assert torch.equal(given, expected)
-    assert (asked["classes"], asked["data"], asked["on_progress"]) == (3, "tiny", None)
+    assert (asked["classes"], asked["data"], asked["progress"]) == (3, "tiny", None)
     net = memorize(own.train_x, own.train_y, classes=3)
     assert found["test_accuracy"] == float((net(own.test_x).argmax(1) == own.test_y).double().mean())
     assert found["test_points"] == 20

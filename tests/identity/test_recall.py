@@ -197,13 +197,13 @@ def test_the_same_seed_gives_the_same_numbers_and_no_global_randomness_is_used()
 
 
 def test_progress_is_told_from_beginning_to_end() -> None:
-    seen: list[tuple[str, int, int]] = []
+    seen: list[tuple[int, int, str]] = []
     x, y = clusters(30)
-    recall(x, y, x, y, on_progress=lambda *said: seen.append(said))
-    names = list(dict.fromkeys(what for what, _, _ in seen))
+    recall(x, y, x, y, progress=lambda *said: seen.append(said))
+    names = list(dict.fromkeys(what for _, _, what in seen))
     assert names == ["thresholds", "checked points", "test inputs", "nearest points", "done"]
-    assert seen[-1] == ("done", 30, 30)
-    assert all(0 <= done <= total for _, done, total in seen)
+    assert seen[-1] == (30, 30, "done")
+    assert all(0 <= done <= total for done, total, _ in seen)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_every_method_takes_steps_and_changes_the_net(name, digits):
 def test_denoising_from_the_middle_on(digits):
     """The first half is training with noise alone, to the bit; the second is not."""
     settings = replace(
-        few.long_settings(few.LATE, 0.002, 8.0, 10.0), hidden=(20, 20), train_size=40, batch=40, epochs=4
+        few.long_settings(few.LATE, 0.002, 8.0, 10.0), hidden=(20, 20), train_size=40, batch_size=40, epochs=4
     )
     late = few.Variant(settings, digits, few.LATE_METHOD.loss)
     alone = few.Variant(replace(settings, denoise=0.0), digits, few.METHODS["noise"].loss)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import islice
 from math import log2
 
 import pytest
@@ -33,7 +34,7 @@ GRAPHS = {
     "narrow": (windows(5, 2), 2),
     "grid": (grid(2, 4), 2),
 }
-EXACT = 1e-10  # the promise; rounding of 1,000 steps at a rate that does not oscillate was 1e-12 at most
+EXACT = 1e-10  # the promise; rounding of 1,000 steps at a lr that does not oscillate was 1e-12 at most
 
 
 def full(graph: RegionGraph, values: int, seed: int = 0) -> Teacher:
@@ -185,9 +186,10 @@ def test_descent_on_events_follows_a_loss_of_its_own():
 
 def test_what_is_written_down():
     teacher = lossy()
-    seen = []
-    run = race(teacher, student_of(teacher), 30, 0.1, records=5, progress=seen.append)
-    assert [lap.step for lap in seen] == list(range(31))
+    told = []
+    run = race(teacher, student_of(teacher), 30, 0.1, records=5, progress=lambda *words: told.append(words))
+    assert told == [(step, 30, "training") for step in range(31)]
+    seen = list(islice(laps(teacher, student_of(teacher), 0.1), 31))
     assert run.steps == recorded(30, 5)
     assert all(len(getattr(run, name)) == len(run.steps) for name in ("largest", "apart", "loss_carried"))
     assert run.largest[0] == run.apart[0] == 0
@@ -267,23 +269,23 @@ def test_nothing_is_lost_by_full_events_and_nearly_all_by_and():
     assert lost_bits(enumerate_teacher(tree(4), "and"), "2.0") == pytest.approx(4 - told, abs=1e-12)
 
 
-@pytest.mark.parametrize("rate", [0, -0.1, float("nan"), float("inf"), True, "fast"])
-def test_rates_that_are_none(rate):
+@pytest.mark.parametrize("lr", [0, -0.1, float("nan"), float("inf"), True, "fast"])
+def test_rates_that_are_none(lr):
     teacher = full(tree(4), 2)
-    with pytest.raises(BadInput, match="a finite rate > 0"):
-        laps(teacher, student_of(teacher), rate)
+    with pytest.raises(BadInput, match="a finite lr > 0"):
+        laps(teacher, student_of(teacher), lr)
 
 
 @pytest.mark.parametrize(("name", "given"), [("steps", 0), ("steps", 1.5), ("records", 0), ("records", True)])
 def test_counts_that_are_none(name, given):
     teacher = full(tree(4), 2)
     with pytest.raises(BadInput, match=f"{name} as a whole number ≥ 1"):
-        race(teacher, student_of(teacher), **{"steps": 3, "rate": 0.1, name: given})
+        race(teacher, student_of(teacher), **{"steps": 3, "lr": 0.1, name: given})
 
 
 def test_a_rate_that_leads_nowhere():
     teacher = full(tree(4), 2)
-    with pytest.raises(BadInput, match="lower the rate"):
+    with pytest.raises(BadInput, match="lower the lr"):
         race(teacher, student_of(teacher, activation="linear"), 1000, 10.0)
 
 

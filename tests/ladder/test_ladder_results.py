@@ -86,10 +86,10 @@ def test_full_teachers_are_exact_and_lossy_ones_are_not():
 
 def test_training_is_that_of_the_race():
     told: list[tuple[int, int, str]] = []
-    found = ladder("majority", steps=7, rate=0.2, on_progress=lambda *words: told.append(words)).training
+    found = ladder("majority", steps=7, lr=0.2, progress=lambda *words: told.append(words)).training
     expected = race(*pair("majority"), 7, 0.2)
     assert found is not None
-    for name in ("rate", "steps", "loss_inputs", "loss_events", "loss_carried", "largest", "apart"):
+    for name in ("lr", "steps", "loss_inputs", "loss_events", "loss_carried", "largest", "apart"):
         assert getattr(found, name) == getattr(expected, name)
     assert told[0] == (0, 8, "comparison")
     assert told[-1] == (8, 8, "training")
@@ -132,7 +132,7 @@ def test_the_progress_of_drawn_inputs_counts_the_groups():
     teacher = sample_teacher(tree(4), "xor", count=50, generator=torch.Generator().manual_seed(0))
     student = random_student(teacher.model, 2, generator=torch.Generator().manual_seed(0))
     told: list[tuple[int, int, str]] = []
-    measure_teacher(teacher, student, steps=3, on_progress=lambda *words: told.append(words))
+    measure_teacher(teacher, student, steps=3, progress=lambda *words: told.append(words))
     assert {total for _, total, _ in told} == {24}
     assert told[1] == (2, 24, "standard errors")
     assert told[20] == (21, 24, "standard errors")

@@ -222,7 +222,7 @@ def test_centres_are_repeatable_and_those_of_the_same_pixels_the_same():
         assert own.shape == (4, len(graph.positions[name]))
     assert torch.equal(first["0.1.2"], first["1.1.2"])
     told = []
-    find_centres(x, graph, 2, on_region=lambda *words: told.append(words))
+    find_centres(x, graph, 2, progress=lambda *words: told.append(words))
     assert told[0] == (0, 36, graph.order[0])
     assert len(told) == 36
 
@@ -451,7 +451,7 @@ def test_a_net_is_measured_under_all_conditions(trained):
         seed=4,
         subject="planted",
         settings={"events": 3},
-        on_progress=lambda *words: told.append(words),
+        progress=lambda *words: told.append(words),
     )
     conditions = {(one.net, one.images, one.shuffled, one.events) for one in found.measured}
     assert conditions == set(

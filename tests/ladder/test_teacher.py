@@ -329,7 +329,7 @@ def test_inputs_can_be_drawn_by_any_law():
         ({"count": 10.0}, "inputs to draw"),
         ({"count": float("nan")}, "inputs to draw"),
         ({"count": "10"}, "inputs to draw"),
-        ({"generator": None}, "Generator"),
+        ({"generator": 0}, "Generator"),
         ({"generator": 1}, "Generator"),
         ({"values": 0}, "values"),
         ({"draw": lambda count, generator: torch.zeros(count, 4)}, "whole numbers from `draw`"),

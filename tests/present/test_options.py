@@ -52,7 +52,7 @@ def test_widths(settings_given, words, widths):
     assert settings_given("--hidden", words).hidden == widths
 
 
-@pytest.mark.parametrize("name", ["stem", "widths", "drops"])
+@pytest.mark.parametrize("name", ["stem", "widths", "milestones"])
 def test_other_lists(settings_given, obverse, name):
     assert getattr(settings_given(f"--{name}", "7, 8,9"), name) == (7, 8, 9)
     done = obverse("train", f"--{name}", "7,x")
@@ -67,17 +67,26 @@ def test_the_weight_of_shadows_goes_by_the_net(settings_given):
 
 def test_flags_win_over_the_file_and_the_file_over_the_defaults(settings_given, tmp_path):
     file = tmp_path / "a.toml"
-    file.write_text("hidden = [9, 9]\nrate = 0.5\nnormalize = true\nmatch_norm = false\nseed = 5\n")
-    given = settings_given(
-        "--config", file, "--rate", "0.25", "--no-normalize", "--hidden", "4", "--seed", "0"
-    )
-    assert given == replace(Settings(), hidden=(4,), rate=0.25, match_norm=False)
+    file.write_text("hidden = [9, 9]\nlr = 0.5\nnormalize = true\nmatch_norm = false\nseed = 5\n")
+    given = settings_given("--config", file, "--lr", "0.25", "--no-normalize", "--hidden", "4", "--seed", "0")
+    assert given == replace(Settings(), hidden=(4,), lr=0.25, match_norm=False)
+
+
+def test_flags_and_files_by_old_names_still_work(settings_given, obverse, tmp_path):
+    file = tmp_path / "a.toml"
+    file.write_text("rate = 0.5\nbatch = 7\ndecay = 0.1\n")
+    expected = replace(Settings(), lr=0.25, batch_size=7, weight_decay=0.1, milestones=(3, 4))
+    assert settings_given("--config", file, "--lr", "0.25", "--milestones", "3,4") == expected
+    assert settings_given("--config", file, "--rate", "0.25", "--drops", "3,4") == expected
+    done = obverse("train", "--lr", "1", "--rate", "2")
+    assert (done.code, "either --lr or --rate; got both" in done.err) == (2, True)
+    assert "--rate" not in obverse("train", "--help").out
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("rate = ", "TOML in"),
+        ("lr = ", "TOML in"),
         ("epoch = 3", "did you mean 'epochs'"),
         ("epochs = '3'", "epochs to be a whole number"),
         ("hidden = 16", "hidden to be a list of whole numbers"),
@@ -97,9 +106,11 @@ def test_a_wrong_file_is_one_sentence(obverse, tmp_path, content, said):
 
 def test_a_run_from_a_file(obverse, data, tmp_path):
     file = tmp_path / "a.toml"
-    file.write_text(f'data = "{data}"\nhidden = [3]\nepochs = 1\nbatch = 20\n')
+    file.write_text(f'data = "{data}"\nhidden = [3]\nepochs = 1\nbatch_size = 20\n')
     assert obverse("train", "--config", file, "--no-report", "--out", tmp_path / "run").code == 0
-    assert read_run(tmp_path / "run").settings == Settings(data=str(data), hidden=(3,), epochs=1, batch=20)
+    assert read_run(tmp_path / "run").settings == Settings(
+        data=str(data), hidden=(3,), epochs=1, batch_size=20
+    )
 
 
 def test_seeds_are_a_count_or_a_list():

@@ -44,7 +44,7 @@ def on_a_terminal(*words: str, **environment: str) -> tuple[int, str]:
 
 def test_a_terminal_shows_loss_error_rate_and_time_to_go(tmp_path):
     data, run = tiny_npz(tmp_path / "data.npz", points=900), tmp_path / "first-run"
-    words = ["--data", str(data), "--hidden", "8", "--epochs", "10", "--batch", "20", "--no-report"]
+    words = ["--data", str(data), "--hidden", "8", "--epochs", "10", "--batch-size", "20", "--no-report"]
     code, shown = on_a_terminal("train", *words, "--out", str(run))
     assert code == 0, shown
     lines = re.split(r"[\r\n]+", shown)

@@ -73,7 +73,7 @@ def cnn(mynets: str, data: Path) -> list[str]:
 
 @pytest.fixture
 def run(obverse, data: Path, tmp_path: Path) -> Path:
-    words = ["--data", data, "--hidden", "12,9", "--epochs", "2", "--batch", "20", "--no-report"]
+    words = ["--data", data, "--hidden", "12,9", "--epochs", "2", "--batch-size", "20", "--no-report"]
     assert obverse("train", *words, "--out", tmp_path / "run").code == 0
     return tmp_path / "run"
 
@@ -261,7 +261,7 @@ def test_the_flags_reach_the_survey(obverse, cnn, asked):
     assert {name: asked[name] for name in wanted} == wanted
     assert asked["calibrate"] is False
     assert asked["layers"] == ["0"]
-    assert asked["on_layer"] is None, "no terminal, no bar"
+    assert asked["progress"] is None, "no terminal, no bar"
     assert {name: found[name] for name in wanted} == wanted
     assert found["calibrated"] is False
     assert [layer["name"] for layer in found["layers"]] == ["0"]

@@ -270,7 +270,7 @@ def test_a_net_without_labels_has_no_agreement(x: Tensor) -> None:
 
 def test_progress_is_told_before_each_piece(net: nn.Module, x: Tensor) -> None:
     told: list[tuple[int, int, str]] = []
-    survey(net, x, on_layer=lambda *one: told.append(one))
+    survey(net, x, progress=lambda *one: told.append(one))
     names = ["h1", "h2", "h3"] * 2  # 70 inputs are two batches
     assert told == [*((at, 6, name) for at, name in enumerate(names)), (6, 6, "")]
 

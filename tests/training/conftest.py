@@ -33,7 +33,7 @@ VARIANTS = ("backprop", "dropout", "shadow")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three variants with three seeds, finished; not to be changed, see `copied`."""
     path = tmp_path_factory.mktemp("report") / "comparison"
-    compare(Settings(hidden=(24, 24), epochs=2, train_size=300, batch=50), VARIANTS, (0, 1, 2), path)
+    compare(Settings(hidden=(24, 24), epochs=2, train_size=300, batch_size=50), VARIANTS, (0, 1, 2), path)
     return path
 
 
@@ -60,7 +60,7 @@ def train_on(tmp_path: Path) -> Callable[..., Path]:
     """Trains one small net on a data set of the test's own."""
 
     def train(data: Path, **changes: Any) -> Path:
-        settings = Settings(data=str(data), hidden=(8,), epochs=1, batch=10, weight=1.0, **changes)
+        settings = Settings(data=str(data), hidden=(8,), epochs=1, batch_size=10, weight=1.0, **changes)
         create_run(tmp_path / "run", settings)
         fit(ClassifierTask(settings), settings.epochs, run=tmp_path / "run")
         return tmp_path / "run"

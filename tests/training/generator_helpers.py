@@ -28,8 +28,8 @@ ALL_CHANGED = GeneratorSettings(
     components=3,
     entropy=0.5,
     epochs=2,
-    batch=3,
-    rate=1e-2,
+    batch_size=3,
+    lr=1e-2,
     seed=9,
     evaluate_every=4,
     checkpoint_every=7,
@@ -45,7 +45,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 def small(kind: str, **changes: Any) -> GeneratorSettings:
     """4 epochs of 4 steps on `tiny_pixels`; the generator of a game moves in the middle of epochs."""
-    return GeneratorSettings(**{**SMALL[kind], "epochs": 4, "batch": 10, "seed": 3, **changes})
+    return GeneratorSettings(**{**SMALL[kind], "epochs": 4, "batch_size": 10, "seed": 3, **changes})
 
 
 def tiny_pixels(**kind: Any) -> Dataset:

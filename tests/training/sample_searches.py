@@ -35,10 +35,10 @@ def sample_search(sampler: str = "grid", **changes: Any) -> SearchResult:
         "epochs": 5,
         "sampler": sampler,
         "pruner": "median",
-        "rates": RATES,
+        "lrs": RATES,
         "weights": WEIGHTS if sampler == "grid" else (0.5, 2.0),
         "planned": 12,
-        "retrained": Retrained(trials[6].rate, trials[6].weight, 0.018, 9.0, ""),
+        "retrained": Retrained(trials[6].lr, trials[6].weight, 0.018, 9.0, ""),
         "settings": {"hidden": (1000, 1000), "seed": 0},
         "versions": {"obverse": "0", "torch": "2"},
     }
@@ -48,7 +48,7 @@ def sample_search(sampler: str = "grid", **changes: Any) -> SearchResult:
 def hostile(found: SearchResult) -> SearchResult:
     """The same with a stranger's text wherever there is text, and numbers at the ends of what is allowed."""
     trials = [replace(trial, reason=EVIL) for trial in found.trials]
-    trials[0] = replace(trials[0], rate=1e-300, weight=1e300, error=0.0)
+    trials[0] = replace(trials[0], lr=1e-300, weight=1e300, error=0.0)
     assert found.retrained is not None
     return replace(
         found,

@@ -38,7 +38,12 @@ def images(side: int, classes: int) -> Dataset:
 def test_every_file_gives_a_net_that_is_trained_plainly(file):
     settings = settings_of(file)
     assert (settings.net, settings.weight, settings.augment) == ("allconv", 0.0, True)
-    assert (settings.momentum, settings.batch, settings.decay, settings.rate) == (0.9, 128, 1e-4, 0.05)
+    assert (settings.momentum, settings.batch_size, settings.weight_decay, settings.lr) == (
+        0.9,
+        128,
+        1e-4,
+        0.05,
+    )
     large = file.stem == "imagenet"
     data = images(*((224, 1000) if large else (32, 10)))
     net = initial_net(settings, data)
@@ -48,7 +53,7 @@ def test_every_file_gives_a_net_that_is_trained_plainly(file):
 def test_the_file_for_cifar_is_the_papers():
     assert [file.stem for file in FILES] == ["cifar10", "imagenet", "small"]
     settings = settings_of(FILES[0])
-    assert (settings.data, settings.drops) == ("cifar10", (30_000, 50_000))
+    assert (settings.data, settings.milestones) == ("cifar10", (30_000, 50_000))
     assert settings.epochs * -(-50_000 // 128) > 60_000
     net = initial_net(settings, images(32, 10))
     assert sum(parameter.numel() for parameter in net.parameters()) == 13_538_736
@@ -57,7 +62,7 @@ def test_the_file_for_cifar_is_the_papers():
 
 @pytest.mark.slow
 def test_the_file_for_imagenet_takes_a_step_of_training():
-    settings = replace(settings_of(FILES[1]), epochs=1, batch=2)
+    settings = replace(settings_of(FILES[1]), epochs=1, batch_size=2)
     records = fit_classifier(ClassifierTask(settings, images(224, 1000)))
     assert records[-1]["train_loss"] > 0
 
@@ -74,7 +79,14 @@ def contest():
 def tiny(contest, monkeypatch):
     """The contest on pictures that take a moment."""
     data = tiny_data(points=120, features=(3, 8, 8))
-    small = {"stem": (3, 3, 1), "widths": (4, 6), "blocks": 1, "epochs": 2, "batch": 20, "drops": (6,)}
+    small = {
+        "stem": (3, 3, 1),
+        "widths": (4, 6),
+        "blocks": 1,
+        "epochs": 2,
+        "batch_size": 20,
+        "milestones": (6,),
+    }
     base = replace(contest.base_settings(), data="tiny", augment=False, **small)
     monkeypatch.setattr(contest, "base_settings", lambda: base)
     monkeypatch.setattr(contest, "data", lambda name: data)
@@ -88,7 +100,7 @@ def test_the_variants_differ_in_one_thing_or_in_their_start(contest):
     base = contest.base_settings()
     for name, change in contest.VARIANTS.items():
         settings = contest.final_settings(base, name, 0.1, 2)
-        assert settings == replace(base, rate=0.1, seed=2, **change)
+        assert settings == replace(base, lr=0.1, seed=2, **change)
         assert ("norm" in change) + ("shortcut" in change) == (not name.startswith("identity"))
         assert (change.get("init") == "he") == name.endswith("He start")
     assert base == settings_of(FILES[2])
@@ -99,7 +111,7 @@ def test_rates_are_chosen_on_held_out_points_with_the_same_tries_for_all(contest
     for name in contest.VARIANTS:
         pilot = contest.pilot_settings(base, name, 0.2)
         assert (pilot.validation, pilot.train_size) == (5000, None)
-        assert (pilot.epochs, pilot.drops, pilot.rate) == (1, (), 0.2)
+        assert (pilot.epochs, pilot.milestones, pilot.lr) == (1, (), 0.2)
     tries = [(0.1, 0.5, False), (0.2, 0.4, False), (0.05, 0.4, False), (0.02, 0.3, True)]
     named = [dict(zip(("rate", "test_error", "diverged"), one, strict=True)) for one in tries]
     assert contest.choose(named) == 0.05
@@ -135,7 +147,7 @@ def test_another_run_in_the_place_is_not_taken(tiny, tmp_path):
     base = tiny.base_settings()
     tiny.train(replace(base, epochs=1), tmp_path / "run")
     with pytest.raises(SystemExit, match="other settings"):
-        tiny.train(replace(base, epochs=1, rate=0.01), tmp_path / "run")
+        tiny.train(replace(base, epochs=1, lr=0.01), tmp_path / "run")
 
 
 def test_the_published_numbers_follow_from_the_published_runs(contest):

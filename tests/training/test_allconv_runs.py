@@ -41,7 +41,7 @@ from training.helpers import (
 )
 
 SMALL = Settings(
-    net="allconv", stem=(3, 3, 1), widths=(4, 6), blocks=1, epochs=2, batch=16, rate=0.1, momentum=0.5
+    net="allconv", stem=(3, 3, 1), widths=(4, 6), blocks=1, epochs=2, batch_size=16, lr=0.1, momentum=0.5
 )
 IMAGES = {"features": (3, 8, 8)}
 
@@ -128,7 +128,7 @@ def test_augmented_batches_are_the_plain_ones_changed_with_the_steps_own_seed():
     for step, (x, y) in enumerate(zip(plain, changed, strict=True)):
         assert torch.equal(y, pad_crop_flip(x, streams(5, step, len(x))))
     # The same batch in another epoch is cut otherwise, also where one net is an mlp.
-    whole = Settings(hidden=(4,), batch=40, augment=True, weight=0.0)
+    whole = Settings(hidden=(4,), batch_size=40, augment=True, weight=0.0)
     first, second = seen(ClassifierTask(whole, data), 2)
     order = torch.randperm(40, generator=derive_generator(0, BATCHES, 0))
     assert torch.equal(first, pad_crop_flip(data.train_x[order], streams(0, 0, 40)))
@@ -140,7 +140,7 @@ def test_augmented_batches_are_the_plain_ones_changed_with_the_steps_own_seed():
 
 def test_steps_are_sgd_with_momentum_decay_and_dropped_rates():
     data = tiny_data(**IMAGES)
-    settings = replace(SMALL, decay=0.01, drops=(1, 3))
+    settings = replace(SMALL, weight_decay=0.01, milestones=(1, 3))
     task = ClassifierTask(settings, data)
     twin = copy.deepcopy(task.net).train()
     velocity = {name: torch.zeros_like(p) for name, p in twin.named_parameters()}
@@ -214,8 +214,8 @@ def test_it_learns(tmp_path):
 # Whatever stops a run, resuming it gives the same bits
 
 EVERYTHING = Settings(
-    net="allconv", stem=(4, 3, 1), widths=(4, 6), blocks=1, norm=True, augment=True, decay=1e-3,
-    drops=(4, 11), epochs=3, train_size=64, batch=8, checkpoint_every=5, seed=3, rate=0.05,
+    net="allconv", stem=(4, 3, 1), widths=(4, 6), blocks=1, norm=True, augment=True, weight_decay=1e-3,
+    milestones=(4, 11), epochs=3, train_size=64, batch_size=8, checkpoint_every=5, seed=3, lr=0.05,
 )  # fmt: skip
 PLAIN = {
     "plain": {},
@@ -287,11 +287,22 @@ def test_a_comparison_has_shadows_where_they_are_trained_with(tmp_path):
 
 
 def test_a_comparison_from_before_there_were_other_nets_goes_on(tmp_path):
-    base = Settings(data=str(tiny_npz(tmp_path / "data.npz")), hidden=(4,), epochs=1, batch=20)
+    base = Settings(data=str(tiny_npz(tmp_path / "data.npz")), hidden=(4,), epochs=1, batch_size=20)
     out = tmp_path / "out"
     compare(base, ("backprop",), (0,), out)
     plan = json.loads((out / "comparison.json").read_text())
-    for name in ("augment", "net", "stem", "widths", "blocks", "norm", "shortcut", "init", "decay", "drops"):
+    for name in (
+        "augment",
+        "net",
+        "stem",
+        "widths",
+        "blocks",
+        "norm",
+        "shortcut",
+        "init",
+        "weight_decay",
+        "milestones",
+    ):
         del plan["base"][name]
     (out / "comparison.json").write_text(json.dumps(plan))
     before = (out / "comparison.json").read_bytes()

@@ -126,5 +126,5 @@ def test_bad_parameters_are_sentences(digits):
     ):
         with pytest.raises(BadInput, match=said):
             small(**parameters).fit(train_x, train_y)
-    with pytest.raises(Diverged, match="try a smaller rate"):
-        small(rate=1e12, momentum=0.0).fit(train_x, train_y)
+    with pytest.raises(Diverged, match="try a smaller lr"):
+        small(lr=1e12, momentum=0.0).fit(train_x, train_y)

@@ -22,7 +22,7 @@ from obverse.training._compare import variant_settings
 from obverse.training._variants import VARIANTS
 from training.helpers import tiny_data
 
-SMALL = Settings(hidden=(8, 6), epochs=2, batch=16, rate=0.1)
+SMALL = Settings(hidden=(8, 6), epochs=2, batch_size=16, lr=0.1)
 
 
 def rows(x: torch.Tensor) -> set[bytes]:
@@ -177,7 +177,7 @@ def test_evaluation_against_plain_matrix_products(points, monkeypatch):
     if points:
         monkeypatch.setattr("obverse.training._classify.EVALUATION_BATCH", points)
     data = load("digits")
-    settings = Settings(hidden=(20, 15), epochs=3, train_size=300, batch=50, normalize=True)
+    settings = Settings(hidden=(20, 15), epochs=3, train_size=300, batch_size=50, normalize=True)
     task = ClassifierTask(settings, data)
     fit(task, 3)
     measured = task.evaluate()

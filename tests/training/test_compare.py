@@ -20,14 +20,14 @@ from training.helpers import fake_run, files_below, metrics_without_seconds, ten
 
 @pytest.fixture
 def base(tmp_path) -> Settings:
-    return Settings(data=str(tiny_npz(tmp_path / "data.npz")), hidden=(5, 4), epochs=2, batch=20, rate=0.1)
+    return Settings(data=str(tiny_npz(tmp_path / "data.npz")), hidden=(5, 4), epochs=2, batch_size=20, lr=0.1)
 
 
 # The variants
 
 
 def test_the_variants_are_those_of_the_paper_and_the_controls():
-    base = Settings(hidden=(30, 20, 10), rate=0.3)
+    base = Settings(hidden=(30, 20, 10), lr=0.3)
     expected = {
         "backprop": replace(base, weight=0.0),
         "dropout": replace(base, weight=0.0, dropout=0.5),
@@ -127,9 +127,9 @@ def test_kill_9_in_a_comparison_then_resume(jobs, base, tmp_path):
         "5,4",
         "--epochs",
         "2",
-        "--batch",
+        "--batch-size",
         "20",
-        "--rate",
+        "--lr",
         "0.1",
     ]
     words += ["--variants", ",".join(names), "--seeds", "2", "--no-report", "--out", str(tmp_path / "out")]
@@ -154,7 +154,7 @@ def test_other_settings_in_the_same_directory_are_refused(base, tmp_path):
     compare(base, ("backprop",), (0,), out)
     before = {name: (out / name).read_bytes() for name in files_below(out)}
     for other in (
-        lambda: compare(replace(base, rate=0.2), ("backprop",), (0,), out),
+        lambda: compare(replace(base, lr=0.2), ("backprop",), (0,), out),
         lambda: compare(base, ("backprop", "shadow"), (0,), out),
         lambda: compare(base, ("backprop",), (0, 1), out),
         lambda: compare(base, ("backprop",), (0,), out, weight=2.0),
@@ -166,13 +166,13 @@ def test_other_settings_in_the_same_directory_are_refused(base, tmp_path):
 
 def test_a_run_of_other_settings_in_its_place_is_refused(base, tmp_path):
     path = run_path(tmp_path / "out", "backprop", 0)
-    create_run(path, replace(base, weight=0.0, rate=0.5))
+    create_run(path, replace(base, weight=0.0, lr=0.5))
     with pytest.raises(BadInput, match="the settings of backprop with seed 0"):
         compare(base, ("backprop",), (0,), tmp_path / "out")
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"train_size": 10_000}, {"layer": "h9"}, {"data": "none.npz"}, {"rate": -1.0}], ids=str
+    "wrong", [{"train_size": 10_000}, {"layer": "h9"}, {"data": "none.npz"}, {"lr": -1.0}], ids=str
 )
 def test_what_cannot_be_trained_leaves_no_directory(base, tmp_path, wrong):
     with pytest.raises(BadInput):

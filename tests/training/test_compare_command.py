@@ -98,7 +98,7 @@ def test_resume_finishes_what_was_cut_off_and_refuses_other_flags(obverse, words
     again = ["compare", "--resume", str(tmp_path / "run"), "--no-report"]
     for more in (
         ["--seeds", "2"],
-        ["--rate", "0.1"],
+        ["--lr", "0.1"],
         ["--weight", "0"],
         ["--figure", "5"],
         ["--variants", "shadow"],

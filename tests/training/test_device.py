@@ -17,7 +17,7 @@ from obverse.training._device import choose_device
 from training.helpers import metrics_without_seconds, resume, tensor_bytes, tiny_data, train
 
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-SMALL = Settings(hidden=(8, 6), epochs=2, batch=16, rate=0.05, keep=0.5, dropout=0.2)
+SMALL = Settings(hidden=(8, 6), epochs=2, batch_size=16, lr=0.05, keep=0.5, dropout=0.2)
 NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 
 

@@ -56,7 +56,7 @@ from training.helpers import (
 # float64, and sums of the same numbers in another order: 40 samples, 16 to 100 terms a product, three steps
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}
 BASE = Settings(
-    hidden=(12, 10), epochs=2, batch=11, rate=0.05, weight=0.5, seed=4
+    hidden=(12, 10), epochs=2, batch_size=11, lr=0.05, weight=0.5, seed=4
 )  # 40 points: 11, 11, 11, 7
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {"weight": 0.0},
@@ -68,7 +68,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "consistency, smoothing": {"labels": "consistency", "smooth": True, "keep": 0.7},
     "normalized, augmented": {"normalize": True, "augment": True, "weight": 3.0, "dropout": 0.2},
     "one bias a layer": {"uniform_bias": True, "keep": 0.5},
-    "decay": {"decay": 0.01, "labels": "net"},
+    "decay": {"weight_decay": 0.01, "labels": "net"},
     "unlabelled": {
         "train_size": 34,  # 11 + 11 + 11 + 1, and 6 = 5 + 1 without labels
         "unlabelled": 5,
@@ -76,7 +76,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "control": "noise",
         "denoise": 2.0,
         "optimizer": "adam",
-        "rate": 0.01,
+        "lr": 0.01,
     },
 }
 CONV: dict[str, Any] = {
@@ -168,9 +168,9 @@ def test_gradients_of_a_convolutional_net_too(measured):
 @pytest.mark.parametrize(
     "more",
     [
-        {"batch": 13, "keep": 0.5},  # 40 = 13 + 13 + 13 + 1
+        {"batch_size": 13, "keep": 0.5},  # 40 = 13 + 13 + 13 + 1
         # 10 = 3 + 3 + 3 + 1, and the loss of the others does not reach the last layer
-        {"batch": 3, "train_size": 10, "unlabelled": 9, "weight": 0.0, "denoise": 1.0},
+        {"batch_size": 3, "train_size": 10, "unlabelled": 9, "weight": 0.0, "denoise": 1.0},
     ],
 )
 def test_processes_without_a_sample_take_part(measured, more):
@@ -181,7 +181,7 @@ def test_processes_without_a_sample_take_part(measured, more):
 
 
 def test_two_halves_of_the_papers_batch_of_a_hundred_in_float32(measured):
-    settings = replace(BASE, batch=100, dropout=0.5, keep=0.5, hidden=(64, 64), weight=1.0)
+    settings = replace(BASE, batch_size=100, dropout=0.5, keep=0.5, hidden=(64, 64), weight=1.0)
     kind = {"points": 150, "dtype": "float32"}  # 100 of them are for training
     one, many = (measured(settings, FLAT, processes, [0], **kind) for processes in (1, 2))
     # A gradient is a sum over 100 samples of numbers below 1, rounded to 2⁻²⁴ of them in each of some hundred
@@ -270,7 +270,7 @@ def test_if_one_is_killed_the_other_says_so_and_two_new_ones_go_on_to_the_bit(
 
 
 def test_a_loss_that_is_not_finite_stops_all(several, tmp_path):
-    settings = replace(RUN, rate=1e200)
+    settings = replace(RUN, lr=1e200)
     results = run_together(several, tmp_path / "run", 2, settings)
     assert len({one["output"] for one in results}) == 1
     assert results[0]["output"].startswith("Diverged: expected a finite loss; got")
@@ -329,9 +329,9 @@ def test_without_out_all_take_the_same_free_name(several, words, tmp_path):
     ("more", "said"),
     [
         (["--train-size", "41"], "obverse: expected train_size ≤ 40"),
-        (["--rate", "-1"], "obverse: expected rate > 0"),
+        (["--lr", "-1"], "obverse: expected lr > 0"),
         (["--hidden", "wide"], "obverse: expected --hidden as widths"),
-        (["--rate", "1e30"], "obverse: expected a finite loss"),
+        (["--lr", "1e30"], "obverse: expected a finite loss"),
         (["--net", "allconv", "--norm"], "obverse: expected"),
     ],
 )

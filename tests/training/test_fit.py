@@ -42,7 +42,7 @@ from training.helpers import (
 
 # Everything random at once, and checkpoints in the middle of epochs: 3 epochs of 13 steps.
 SETTINGS = Settings(
-    hidden=(16, 16), epochs=3, dropout=0.3, keep=0.5, weight=0.5, checkpoint_every=5, seed=3, rate=0.02
+    hidden=(16, 16), epochs=3, dropout=0.3, keep=0.5, weight=0.5, checkpoint_every=5, seed=3, lr=0.02
 )
 WHOLE_RUN = {
     ".lock",
@@ -136,7 +136,7 @@ def test_a_run_killed_at_every_step_still_arrives(jobs, tmp_path, uninterrupted)
 
 # A signal from outside, to a process that knows nothing of tests
 
-LONG = replace(SETTINGS, epochs=30, checkpoint_every=7, batch=20)  # 390 steps; the data come below
+LONG = replace(SETTINGS, epochs=30, checkpoint_every=7, batch_size=20)  # 390 steps; the data come below
 
 
 @pytest.fixture(scope="module")
@@ -412,7 +412,7 @@ def test_a_loss_that_is_not_finite_stops_and_names_step_checkpoint_and_hint(tmp_
         fit(Bad(), 3, run=tmp_path)
     assert str(caught.value) == (
         f"expected a finite loss; got a loss of {bad} at step 7; last good checkpoint: step 4 in {tmp_path}; "
-        "try a smaller rate, or a smaller weight or normalize=true with shadows"
+        "try a smaller lr, or a smaller weight or normalize=true with shadows"
     )
     found = load_checkpoint(tmp_path / "checkpoint")
     assert found is not None
@@ -440,7 +440,7 @@ def test_weights_that_are_not_finite_are_never_saved(tmp_path):
 
 def test_a_huge_rate_diverges_on_the_command_line_and_the_last_good_checkpoint_stays(jobs, tmp_path):
     path = tmp_path / "run"
-    settings = replace(SETTINGS, dropout=0.0, rate=1e9, momentum=0.0, checkpoint_every=1)
+    settings = replace(SETTINGS, dropout=0.0, lr=1e9, momentum=0.0, checkpoint_every=1)
     first, again = jobs(
         {"words": ["train", *flags(settings), "--no-report", "--out", str(path)]},
         {"words": ["train", "--resume", str(path), "--no-report"]},
@@ -450,7 +450,7 @@ def test_a_huge_rate_diverges_on_the_command_line_and_the_last_good_checkpoint_s
     assert first["output"].count("\n") == 1
     found = load_checkpoint(path / "checkpoint")
     assert found is not None
-    assert f"last good checkpoint: step {found[0]} in {path}; try a smaller rate" in first["output"]
+    assert f"last good checkpoint: step {found[0]} in {path}; try a smaller lr" in first["output"]
     assert all(torch.isfinite(tensor).all() for tensor in found[1].values())
     assert again["output"] == first["output"]  # the same step, the same checkpoint
 
@@ -551,7 +551,7 @@ def cut_off(path: Path, settings: Settings = SETTINGS) -> None:
         fit(task, settings.epochs, run=path, checkpoint_every=2)
 
 
-SMALL = Settings(hidden=(6,), epochs=4, batch=10)
+SMALL = Settings(hidden=(6,), epochs=4, batch_size=10)
 
 
 def test_other_data_than_the_run_began_with_is_refused(tmp_path):

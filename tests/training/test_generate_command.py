@@ -52,7 +52,7 @@ def words(tmp_path):
         "3",
         "--epochs",
         "2",
-        "--batch",
+        "--batch-size",
         "20",
         "--no-report",
     ]
@@ -194,7 +194,7 @@ def test_a_mistake_gets_one_sentence_and_exit_code_2(obverse, tmp_path, monkeypa
 
 
 def test_resume_with_other_flags_is_refused(obverse, run):
-    done = obverse("generate", "train", "--resume", run, "--rate", "0.1")
+    done = obverse("generate", "train", "--resume", run, "--lr", "0.1")
     assert done.code == 2
     assert "--resume alone: a run keeps its settings; got rate;" in done.err
 

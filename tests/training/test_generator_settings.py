@@ -13,8 +13,8 @@ from obverse.training._generators.settings import (
     FEWEST_EPOCHS,
     HIDDEN,
     LATENT,
+    LR,
     OF_MODELS,
-    RATE,
     STEPS,
     GeneratorSettings,
     foreign,
@@ -36,9 +36,9 @@ def test_every_setting_survives_json():
 @pytest.mark.parametrize("model", ["vae", "wgan", "mixture"])
 def test_sizes_and_rate_go_by_the_model_unless_they_are_given(model):
     usual = GeneratorSettings(model=model)
-    assert (usual.hidden, usual.latent, usual.rate) == (HIDDEN[model], LATENT[model], RATE[model])
-    given = GeneratorSettings(model=model, hidden=(), latent=3, rate=0.5)
-    assert (given.hidden, given.latent, given.rate) == ((), 3, 0.5)
+    assert (usual.hidden, usual.latent, usual.lr) == (HIDDEN[model], LATENT[model], LR[model])
+    given = GeneratorSettings(model=model, hidden=(), latent=3, lr=0.5)
+    assert (given.hidden, given.latent, given.lr) == ((), 3, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_sizes_and_rate_go_by_the_model_unless_they_are_given(model):
         ("hidden", None, "a list of whole numbers"),
         ("latent", 2.5, "a whole number"),
         ("latent", None, "a whole number"),
-        ("rate", None, "a number"),
+        ("lr", None, "a number"),
         ("binarize", 1, "true or false"),
         ("epochs", "3", "a whole number or nothing"),
         ("penalty", float("nan"), "a number"),
@@ -79,8 +79,8 @@ def test_what_is_not_understood_is_refused_by_name(name, value, said):
         ("components", [0], [1]),
         ("entropy", [-0.1, float("inf"), float("nan")], [0.0]),
         ("epochs", [0], [1, None]),
-        ("batch", [0], [1]),
-        ("rate", [0.0, -1.0, float("inf"), float("nan")], [1e-9]),
+        ("batch_size", [0], [1]),
+        ("lr", [0.0, -1.0, float("inf"), float("nan")], [1e-9]),
         ("seed", [-1], [0]),
         ("evaluate_every", [0], [1, None]),
         ("checkpoint_every", [0], [1, None]),
@@ -122,14 +122,14 @@ def test_what_would_change_nothing_is_refused(kind, unseen):
 def test_the_number_of_epochs_goes_by_the_number_of_points():
     """So many passes that there are at least STEPS updates, and not a whole pass more."""
     for model, steps in STEPS.items():
-        few = settled(GeneratorSettings(model=model, batch=100), 1297)
+        few = settled(GeneratorSettings(model=model, batch_size=100), 1297)
         assert few.epochs is not None
         assert steps <= 13 * few.epochs < steps + 13
-        many = settled(GeneratorSettings(model=model, batch=100), 10**7)
+        many = settled(GeneratorSettings(model=model, batch_size=100), 10**7)
         assert many.epochs == FEWEST_EPOCHS
-    small = settled(GeneratorSettings(epochs=7, batch=100), 250)
+    small = settled(GeneratorSettings(epochs=7, batch_size=100), 250)
     assert (small.epochs, small.evaluate_every, small.checkpoint_every) == (7, 1, 3)
-    long = settled(GeneratorSettings(epochs=4 * EVALUATIONS, batch=100), 250)
+    long = settled(GeneratorSettings(epochs=4 * EVALUATIONS, batch_size=100), 250)
     assert (long.evaluate_every, long.checkpoint_every) == (4, 12)
     given = GeneratorSettings(epochs=100, evaluate_every=30, checkpoint_every=2)
     assert settled(given, 250) == given

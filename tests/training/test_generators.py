@@ -58,14 +58,14 @@ def test_a_step_of_the_vae_is_one_of_adam_on_the_bound():
     expected.backward()
     for name, parameter in net.named_parameters():
         assert parameter.grad is not None
-        step = settings.rate * parameter.grad / (parameter.grad.abs() + 1e-8)
+        step = settings.lr * parameter.grad / (parameter.grad.abs() + 1e-8)
         # float32 rounding of weights of about 1, and of small gradients against ε
         assert torch.allclose(task.net.state_dict()[name], before[name] - step, atol=1e-6)
 
 
 def test_binarized_pixels_are_new_in_each_step():
     data = tiny_pixels()
-    task = generator_task(small("binary", batch=40), data)
+    task = generator_task(small("binary", batch_size=40), data)
     seen: list[torch.Tensor] = []
     elbo = task.net.elbo
     task.net.elbo = lambda x, generator: (seen.append(x), elbo(x, generator))[1]
@@ -294,12 +294,22 @@ def test_the_checkpoint_holds_adams_step_as_a_tensor_and_zeros_for_what_never_mo
     task.step(0, 0)
     tensors = task.tensors()
     assert tensors["adam.critic.1.weight.step"].item() == 1
-    assert tensors["adam.generator.0.weight.step"].item() == 0
-    assert not tensors["adam.generator.0.weight.exp_avg"].any()
+    assert tensors["adam.decoder.0.weight.step"].item() == 0
+    assert not tensors["adam.decoder.0.weight.exp_avg"].any()
     assert all(isinstance(tensor, torch.Tensor) for tensor in tensors.values())
     names = {name for name, _ in task.net.named_parameters()}
     for key in ("step", "exp_avg", "exp_avg_sq"):
         assert {f"adam.{name}.{key}" for name in names} <= tensors.keys()
+
+
+def test_a_checkpoint_in_which_the_decoder_is_called_generator_is_read():
+    task = generator_task(small("wgan"), tiny_pixels())
+    task.step(0, 0)
+    now = {name: tensor.clone() for name, tensor in task.tensors().items()}
+    other = generator_task(small("wgan", seed=9), tiny_pixels())
+    other.restore({name.replace("decoder.", "generator."): tensor for name, tensor in now.items()})
+    assert other.tensors().keys() == now.keys()
+    assert all(torch.equal(tensor, now[name]) for name, tensor in other.tensors().items())
 
 
 def test_other_data_or_another_net_than_the_run_began_with_is_refused(tmp_path):
@@ -457,7 +467,7 @@ def test_a_short_training_makes_use_of_the_code():
 def test_a_short_game_brings_samples_closer_to_the_data():
     """The mean of samples, far from that of the digits at the start, comes to it."""
     settings = GeneratorSettings(
-        model="wgan", epochs=40, hidden=(64,), latent=5, train_size=500, rate=2e-3, evaluate_every=40
+        model="wgan", epochs=40, hidden=(64,), latent=5, train_size=500, lr=2e-3, evaluate_every=40
     )
     task = generator_task(settings)
     mean = task.train_x.mean(0)

@@ -21,10 +21,10 @@ def step(net: torch.nn.Linear, optimizer: torch.optim.Optimizer, number: int) ->
     optimizer.step()
 
 
-@pytest.mark.parametrize("changes", [{}, {"momentum": 0.0}, {"optimizer": "adam"}, {"decay": 0.1}])
+@pytest.mark.parametrize("changes", [{}, {"momentum": 0.0}, {"optimizer": "adam"}, {"weight_decay": 0.1}])
 @pytest.mark.parametrize("before", [0, 1, 3])
 def test_carried_over_it_goes_on_to_the_bit(changes, before):
-    settings = Settings(rate=0.01, **changes)
+    settings = Settings(lr=0.01, **changes)
     nets = [make_net(), make_net()]
     first, second = (make_optimizer(settings, net) for net in nets)
     for number in range(before):
@@ -42,5 +42,5 @@ def test_adam_is_adam():
     """One step of Adam moves every weight by the rate against its gradient's sign, up to its epsilon."""
     net = make_net()
     before = net.weight.detach().clone()
-    step(net, make_optimizer(Settings(rate=0.01, optimizer="adam"), net), 0)
+    step(net, make_optimizer(Settings(lr=0.01, optimizer="adam"), net), 0)
     torch.testing.assert_close(net.weight.detach(), before - 0.01 * net.weight.grad.sign(), rtol=0, atol=1e-6)

@@ -32,7 +32,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def settings(data: Path, **changes: Any) -> Settings:
-    small: dict[str, Any] = {"stem": (3, 3, 1), "widths": (4, 6), "blocks": 1, "epochs": 2, "batch": 10}
+    small: dict[str, Any] = {"stem": (3, 3, 1), "widths": (4, 6), "blocks": 1, "epochs": 2, "batch_size": 10}
     return Settings(data=str(data), net="allconv", **(small | changes))
 
 

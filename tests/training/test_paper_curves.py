@@ -29,7 +29,7 @@ def experiment(name: str) -> ModuleType:
     return import_module(f"experiments.paper.{name}")
 
 
-TINY = Settings(data="digits", hidden=(40, 30), weight=1.0, rate=0.02, seed=3)
+TINY = Settings(data="digits", hidden=(40, 30), weight=1.0, lr=0.02, seed=3)
 
 
 def test_measuring_by_steps_trains_exactly_as_by_epochs(digits):
@@ -84,7 +84,7 @@ def test_a_run_is_written_once_and_read_afterwards(digits, tmp_path, monkeypatch
 
 def test_what_diverges_counts_as_guessing(digits, tmp_path):
     runs = experiment("training")
-    record = runs.train(runs.Run("any", replace(TINY, rate=1e12), 20, 10), digits)
+    record = runs.train(runs.Run("any", replace(TINY, lr=1e12), 20, 10), digits)
     assert (record["diverged"], record["test_error"]) == (True, 0.9)
     assert len(record["curve"]) < 3
 
@@ -145,21 +145,21 @@ def test_rates_are_chosen_on_held_out_points_and_arms_take_what_they_say(monkeyp
         # Best at rate 0.064 and weight 0.5.
         from math import log2
 
-        return {"test_error": abs(log2(s.rate / 0.064)) + (abs(log2(s.weight / 0.5)) if s.weight else 0)}
+        return {"test_error": abs(log2(s.lr / 0.064)) + (abs(log2(s.weight / 0.5)) if s.weight else 0)}
 
     monkeypatch.setattr(paper, "once", once)
     part = paper.PARTS["cifar10-500"]
     trials = paper.Trials("cifar10-500", part, None, tmp_path)
-    assert trials.chosen(paper.SHADOW) == replace(part.base, rate=0.064, weight=0.5)
+    assert trials.chosen(paper.SHADOW) == replace(part.base, lr=0.064, weight=0.5)
     assert set(asked) == {(paper.SHADOW, 10_000, 0, part.tuning_steps, "cifar10-500-tuning.jsonl")}
-    assert trials.chosen(paper.CONTROL) == replace(part.base, rate=0.064 * 1.5, weight=0.0)
-    assert trials.chosen(paper.OUTPUT) == replace(part.base, rate=0.064, weight=0.5, layer="h3")
-    assert trials.chosen(paper.SAMPLING) == replace(part.base, rate=0.064, weight=0.5, keep=0.5)
-    assert trials.chosen(paper.BACKPROP) == replace(part.base, rate=0.064)
+    assert trials.chosen(paper.CONTROL) == replace(part.base, lr=0.064 * 1.5, weight=0.0)
+    assert trials.chosen(paper.OUTPUT) == replace(part.base, lr=0.064, weight=0.5, layer="h3")
+    assert trials.chosen(paper.SAMPLING) == replace(part.base, lr=0.064, weight=0.5, keep=0.5)
+    assert trials.chosen(paper.BACKPROP) == replace(part.base, lr=0.064)
     wide = paper.PARTS["mnist-5000"]
     unscaled = paper.Trials("mnist-5000", wide, None, tmp_path).chosen(paper.UNSCALED)
     # Its own choice, which at that width stays within the paper's rates.
-    assert unscaled == replace(wide.base, rate=0.016, weight=0.5, match_norm=False)
+    assert unscaled == replace(wide.base, lr=0.016, weight=0.5, match_norm=False)
     assert asked[-1] == (paper.UNSCALED, 10_000, 0, wide.tuning_steps, "mnist-5000-tuning.jsonl")
     assert trials.final(paper.SHADOW, 2)["test_error"] == 0
     assert asked[-1] == (paper.SHADOW, 0, 2, part.steps, "cifar10-500.jsonl")

@@ -19,7 +19,7 @@ from obverse.training import RunRecord, Settings, create_run, read_run
 from obverse.training._rundir import append_metrics, keep_metrics, read_metrics
 from training.helpers import ENVIRONMENT, files_below
 
-SETTINGS = Settings(hidden=(4,), rate=0.1)
+SETTINGS = Settings(hidden=(4,), lr=0.1)
 
 
 def test_a_new_run_says_its_settings_and_where_it_was_made(tmp_path):
@@ -142,7 +142,18 @@ def test_a_final_record_without_shadows_needs_fewer_numbers(tmp_path):
 def test_a_run_from_before_there_were_other_nets_is_read(tmp_path):
     create_run(tmp_path, SETTINGS)
     config = json.loads((tmp_path / "config.json").read_text())
-    new = ("augment", "net", "stem", "widths", "blocks", "norm", "shortcut", "init", "decay", "drops")
+    new = (
+        "augment",
+        "net",
+        "stem",
+        "widths",
+        "blocks",
+        "norm",
+        "shortcut",
+        "init",
+        "weight_decay",
+        "milestones",
+    )
     for name in new:
         del config["settings"][name]
     (tmp_path / "config.json").write_text(json.dumps(config))

@@ -28,12 +28,13 @@ from obverse.training._classify import ClassifierTask, fit_classifier
 from obverse.training._rundir import create_run, read_run
 from obverse.training._search.plan import (
     HELD_OUT,
-    RATES,
+    LRS,
     WEIGHTS,
     SearchPlan,
     cell,
     held_out,
     in_space,
+    load_planned,
     make_plan,
     read_plan,
     write_plan,
@@ -45,7 +46,7 @@ from obverse.training._search.worker import trial_path, work
 from obverse.training._settings import Settings
 from training.helpers import ENVIRONMENT, Crasher, metrics_without_seconds, tensor_bytes, tiny_npz
 
-GRID: dict[str, Any] = {"rates": (0.1, 0.5), "weights": (0.0, 1.0)}
+GRID: dict[str, Any] = {"lrs": (0.1, 0.5), "weights": (0.0, 1.0)}
 CELLS = 4
 TWINS = (1000.0, math.nextafter(1000.0, math.inf))
 
@@ -59,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def base(folder: Path) -> Settings:
     """A training that takes a moment."""
     data = tiny_npz(folder / "tiny.npz", points=240, classes=6)
-    return Settings(data=str(data), hidden=(5,), epochs=2, batch=20)
+    return Settings(data=str(data), hidden=(5,), epochs=2, batch_size=20)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def plan_of(base: Settings, **changes: Any) -> SearchPlan:
 
 def outcome(result: SearchResult) -> list[tuple[Any, ...]]:
     """What must not depend on who did it when."""
-    return [(it.number, it.rate, it.weight, it.state, it.error, it.curve) for it in result.trials]
+    return [(it.number, it.lr, it.weight, it.state, it.error, it.curve) for it in result.trials]
 
 
 def rows(path: Path, name: str = "study.db") -> list[tuple[int, str]]:
@@ -91,7 +92,7 @@ def rows(path: Path, name: str = "study.db") -> list[tuple[int, str]]:
 
 
 def test_the_paper_s_space() -> None:
-    assert pytest.approx((0.0000625, 0.00025, 0.001, 0.004, 0.016)) == RATES
+    assert pytest.approx((0.0000625, 0.00025, 0.001, 0.004, 0.016)) == LRS
     assert WEIGHTS == (0.125, 0.25, 0.5, 1, 2, 4, 8)
     assert HELD_OUT == 10_000
 
@@ -119,7 +120,7 @@ def test_the_grid_is_every_rate_with_every_weight_in_an_order_of_the_seed(base: 
 
 
 def test_the_order_of_a_large_grid_is_drawn_once(base: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_of(replace(base, seed=7), rates=tuple(range(1, 101)), weights=tuple(range(100)))
+    plan = plan_of(replace(base, seed=7), lrs=tuple(range(1, 101)), weights=tuple(range(100)))
     real, drawn = torch.randperm, []
     monkeypatch.setattr(
         torch, "randperm", lambda *args, **keywords: drawn.append(args) or real(*args, **keywords)
@@ -127,8 +128,8 @@ def test_the_order_of_a_large_grid_is_drawn_once(base: Settings, monkeypatch: py
     cells = [cell(plan, number) for number in range(plan.trials)]
     assert drawn == [(10_000,)]
     assert len(set(cells)) == plan.trials == 10_000
-    with pytest.raises(BadInput, match="at most 10000 pairs of a rate and a weight; got 10100"):
-        replace(plan, rates=(*plan.rates, 101.0))
+    with pytest.raises(BadInput, match="at most 10000 pairs of an lr and a weight; got 10100"):
+        replace(plan, lrs=(*plan.lrs, 101.0))
 
 
 def test_the_study_s_name_tells_searches_apart_but_not_machines(base: Settings, tmp_path: Path) -> None:
@@ -139,7 +140,7 @@ def test_the_study_s_name_tells_searches_apart_but_not_machines(base: Settings, 
     other = tiny_npz(tmp_path / "other.npz", points=250)
     for changed in (
         plan_of(replace(base, epochs=4)),
-        plan_of(base, rates=(0.01, 0.2)),
+        plan_of(base, lrs=(0.01, 0.2)),
         plan_of(base, trials=2),
         plan_of(base, pruner="median"),
         plan_of(replace(base, data=str(other))),
@@ -150,18 +151,18 @@ def test_the_study_s_name_tells_searches_apart_but_not_machines(base: Settings, 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"rates": ()}, "rates, none twice"),
-        ({"rates": (0.1, 0.1)}, "rates, none twice"),
-        ({"rates": (0.0,)}, "rates > 0"),
-        ({"rates": (math.nan,)}, "rates > 0"),
-        ({"rates": (math.inf,)}, "rates > 0"),
+        ({"lrs": ()}, "lrs, none twice"),
+        ({"lrs": (0.1, 0.1)}, "lrs, none twice"),
+        ({"lrs": (0.0,)}, "lrs > 0"),
+        ({"lrs": (math.nan,)}, "lrs > 0"),
+        ({"lrs": (math.inf,)}, "lrs > 0"),
         ({"weights": (-1,)}, "weights ≥ 0"),
         ({"sampler": "magic"}, "sampler out of grid, tpe"),
         ({"pruner": "magic"}, "pruner out of median, none"),
         ({"trials": 0}, "trials from 1 to 4"),
         ({"trials": 5}, "trials from 1 to 4"),
         ({"sampler": "tpe"}, "weights > 0 for the sampler tpe"),
-        ({"sampler": "tpe", "rates": TWINS, "weights": (1,)}, "rates for the sampler tpe"),
+        ({"sampler": "tpe", "lrs": TWINS, "weights": (1,)}, "lrs for the sampler tpe"),
         ({"sampler": "tpe", "weights": TWINS}, "weights for the sampler tpe"),
         ({"threads": 0}, "threads from 1"),
     ],
@@ -193,7 +194,7 @@ def test_a_plan_is_refused_if_only_one_end_of_the_weights_can_be_trained(
 
 def test_plain_training_and_unlabelled_points_are_searched_together(base: Settings, tmp_path: Path) -> None:
     base = replace(base, train_size=60, unlabelled=20, labels="consistency", epochs=1)
-    result = search(plan_of(base, rates=(0.1,)), tmp_path / "search", retrain=False)
+    result = search(plan_of(base, lrs=(0.1,)), tmp_path / "search", retrain=False)
     assert sorted((it.weight, it.state) for it in result.trials) == [(0.0, "complete"), (1.0, "complete")]
 
 
@@ -209,13 +210,13 @@ HOSTILE = [
     ("base", []),
     ("base", {"hidden": "wide"}),
     ("base", {"no_such_setting": 1}),
-    ("rates", "0.1"),
-    ("rates", [1e400]),
-    ("rates", [True]),
-    ("rates", [0.1] * 2),
-    ("rates", list(range(1, 20_000))),
-    ("rates", list(range(1, 5_002))),  # with two weights more than 10,000 cells
-    ("rates", [0.1] * 10_000),
+    ("lrs", "0.1"),
+    ("lrs", [1e400]),
+    ("lrs", [True]),
+    ("lrs", [0.1] * 2),
+    ("lrs", list(range(1, 20_000))),
+    ("lrs", list(range(1, 5_002))),  # with two weights more than 10,000 cells
+    ("lrs", [0.1] * 10_000),
     ("weights", list(range(-10_000, 0))),
     ("weights", [None]),
     ("sampler", ["grid"]),
@@ -247,6 +248,25 @@ def test_a_hostile_plan_is_refused_in_a_sentence(
     assert len(str(caught.value)) < 1000
 
 
+def test_a_plan_with_the_old_names_of_settings_is_the_same_search(base: Settings, tmp_path: Path) -> None:
+    plan = plan_of(base)
+    write_plan(tmp_path, plan)
+    record = json.loads((tmp_path / "search.json").read_text())
+    old = {"lr": "rate", "weight_decay": "decay", "milestones": "drops", "batch_size": "batch"}
+    record["base"] = {old.get(name, name): value for name, value in record["base"].items()}
+    record["rates"] = record.pop("lrs")
+    (tmp_path / "search.json").write_text(json.dumps(record))
+    found = read_plan(tmp_path)
+    assert found == plan
+    load_planned(found)  # the study is that of the same name
+
+
+def test_the_name_of_a_study_is_what_it_was(tmp_path: Path) -> None:
+    """Made by the version before settings had PyTorch's names; a search from then can be resumed."""
+    base = Settings(data="digits", hidden=(5,), epochs=2, batch_size=20)
+    assert plan_of(base, lrs=(0.1, 0.5), weights=(0.0, 1.0), threads=1).study == "obverse-c5f29f5ecf48bbb5"
+
+
 def test_a_plan_without_a_field_is_refused(base: Settings, tmp_path: Path) -> None:
     write_plan(tmp_path, plan_of(base))
     record = json.loads((tmp_path / "search.json").read_text())
@@ -274,7 +294,7 @@ def result_of(*trials: Trial, **changes: Any) -> SearchResult:
         "epochs": 1,
         "sampler": "grid",
         "pruner": "none",
-        "rates": (0.1, 0.2, 0.4),
+        "lrs": (0.1, 0.2, 0.4),
         "weights": (0.5, 1.0, 2.0),
         "planned": 9,
         "retrained": None,
@@ -310,19 +330,19 @@ def test_rivals_lie_within_the_standard_error_of_a_share() -> None:
     ("rate", "weight", "changes", "ends"),
     [
         (0.2, 1.0, {}, []),
-        (0.1, 1.0, {}, [("rate", "smallest")]),
-        (0.4, 2.0, {}, [("rate", "largest"), ("weight", "largest")]),
+        (0.1, 1.0, {}, [("lr", "smallest")]),
+        (0.4, 2.0, {}, [("lr", "largest"), ("weight", "largest")]),
         (0.2, 0.5, {}, [("weight", "smallest")]),
         (0.2, 0.0, {"weights": (0.0, 1.0, 2.0)}, []),
         (0.2, 1.0, {"weights": (0.0, 1.0, 2.0)}, []),  # below it lies 0, which was searched
         (0.2, 1.0, {"weights": (1.0,)}, []),
         # of the range 1 to 100 the outer tenths end at 10^0.2 and 10^1.8
-        (1.5, 1.0, {"rates": (1.0, 100.0), "sampler": "tpe"}, [("rate", "smallest")]),
-        (1.7, 1.0, {"rates": (1.0, 100.0), "sampler": "tpe"}, []),
-        (64.0, 1.0, {"rates": (1.0, 100.0), "sampler": "tpe"}, [("rate", "largest")]),
+        (1.5, 1.0, {"lrs": (1.0, 100.0), "sampler": "tpe"}, [("lr", "smallest")]),
+        (1.7, 1.0, {"lrs": (1.0, 100.0), "sampler": "tpe"}, []),
+        (64.0, 1.0, {"lrs": (1.0, 100.0), "sampler": "tpe"}, [("lr", "largest")]),
         # two floats of one logarithm: the range is as good as a point, which is both of its ends
-        (1000.0, 1.0, {"rates": TWINS}, [("rate", "smallest"), ("rate", "largest")]),
-        (1000.0, 1.0, {"rates": TWINS, "sampler": "tpe"}, [("rate", "smallest"), ("rate", "largest")]),
+        (1000.0, 1.0, {"lrs": TWINS}, [("lr", "smallest"), ("lr", "largest")]),
+        (1000.0, 1.0, {"lrs": TWINS, "sampler": "tpe"}, [("lr", "smallest"), ("lr", "largest")]),
     ],
 )
 def test_the_ends_of_what_was_searched(
@@ -338,18 +358,18 @@ def test_every_cell_is_the_run_that_train_would_make(
     base: Settings, folder: Path, whole: SearchResult
 ) -> None:
     result, path = whole, folder / "whole"
-    assert sorted((it.rate, it.weight) for it in result.trials) == sorted(itertools.product(*GRID.values()))
+    assert sorted((it.lr, it.weight) for it in result.trials) == sorted(itertools.product(*GRID.values()))
     assert rows(path) == [(number, "COMPLETE") for number in range(CELLS)]
     assert read_result(path) == result
     for it in result.trials:
-        settings = replace(base, rate=it.rate, weight=it.weight, validation=32)
+        settings = replace(base, lr=it.lr, weight=it.weight, validation=32)
         alone = fit_classifier(ClassifierTask(settings))
         assert it.error == alone[-1]["test_error"]
         assert it.curve == tuple((record["epoch"], record["test_error"]) for record in alone[1:])
         run = read_run(trial_path(path, it.number))
         assert (run.settings, run.finished, run.environment["threads"]) == (settings, True, 1)
-    best = min(result.trials, key=lambda it: (it.error, it.weight, it.rate))
-    again = fit_classifier(ClassifierTask(replace(base, rate=best.rate, weight=best.weight, validation=0)))
+    best = min(result.trials, key=lambda it: (it.error, it.weight, it.lr))
+    again = fit_classifier(ClassifierTask(replace(base, lr=best.lr, weight=best.weight, validation=0)))
     assert result.retrained is not None
     assert result.retrained.test_error == again[-1]["test_error"]
     assert read_run(path / "best").settings.validation == 0
@@ -399,7 +419,7 @@ def test_another_plan_is_kept_out(base: Settings, tmp_path: Path) -> None:
 def test_fewer_trials_than_cells_are_the_first_ones(base: Settings, tmp_path: Path) -> None:
     plan = plan_of(base, trials=2)
     result = search(plan, tmp_path / "search", retrain=False)
-    assert [(it.rate, it.weight) for it in result.trials] == [cell(plan, 0), cell(plan, 1)]
+    assert [(it.lr, it.weight) for it in result.trials] == [cell(plan, 0), cell(plan, 1)]
     assert result.retrained is None
     assert not (tmp_path / "search" / "best").exists()
 
@@ -411,12 +431,12 @@ def test_any_letter_may_stand_in_the_path(base: Settings, tmp_path: Path) -> Non
 
 
 def test_a_trial_that_diverges_is_shown_and_ends_nothing(base: Settings, tmp_path: Path) -> None:
-    result = search(plan_of(base, rates=(0.1, 1e30), weights=(0.0,)), tmp_path / "search")
-    states = {it.rate: it for it in result.trials}
+    result = search(plan_of(base, lrs=(0.1, 1e30), weights=(0.0,)), tmp_path / "search")
+    states = {it.lr: it for it in result.trials}
     assert (states[0.1].state, states[1e30].state) == ("complete", "failed")
     assert "finite" in states[1e30].reason
     assert result.best is states[0.1]
-    nothing = search(plan_of(base, rates=(1e30,), weights=(0.0,)), tmp_path / "none")
+    nothing = search(plan_of(base, lrs=(1e30,), weights=(0.0,)), tmp_path / "none")
     assert (nothing.best, nothing.retrained) == (None, None)
 
 
@@ -551,7 +571,7 @@ def test_a_trial_that_was_begun_and_is_nobody_s_is_taken_up(base: Settings, tmp_
     assert study.trials() == [], "it has no weight yet"
     claim = study.claim()
     assert claim is not None
-    assert (claim.number, claim.rate, claim.weight) == (0, *cell(plan, 0))
+    assert (claim.number, claim.lr, claim.weight) == (0, *cell(plan, 0))
     second = Study(tmp_path, plan).claim()
     assert second is not None
     assert second.number == 1, "the first one is locked"
@@ -571,7 +591,7 @@ def test_a_trial_that_ended_but_was_not_told_is_not_run_again(
     claim = Study(tmp_path, plan).claim()
     assert claim is not None
     claim.release()
-    settings = plan.settings(claim.rate, claim.weight)
+    settings = plan.settings(claim.lr, claim.weight)
     create_run(trial_path(tmp_path, 0), settings)
     alone = fit_classifier(ClassifierTask(settings), trial_path(tmp_path, 0))
     monkeypatch.setattr(ClassifierTask, "step", None)
@@ -600,8 +620,8 @@ def test_of_two_workers_one_is_killed_and_no_trial_is_lost_or_run_twice(
     """Real processes on one study; the second takes up what the first one left, from its checkpoint."""
     data = tiny_npz(tmp_path / "more.npz", points=1500, classes=6)
     # long enough to be caught in the middle
-    base = replace(base, data=str(data), epochs=8, hidden=(100, 100), batch=10)
-    plan = plan_of(base, rates=(0.001, 0.002), weights=(0.5,))
+    base = replace(base, data=str(data), epochs=8, hidden=(100, 100), batch_size=10)
+    plan = plan_of(base, lrs=(0.001, 0.002), weights=(0.5,))
     whole = search(plan, tmp_path / "whole", retrain=False)
     path = tmp_path / "search"
     path.mkdir()
@@ -792,13 +812,13 @@ def median_rule(curves: dict[int, tuple[tuple[int, float], ...]], epochs: int) -
 
 def test_trials_behind_the_median_are_stopped_as_the_rule_says(base: Settings, tmp_path: Path) -> None:
     base = replace(base, epochs=3)
-    space: dict[str, Any] = {"rates": (1e-5, 0.03, 0.1, 0.3), "weights": (0.0, 0.5)}
+    space: dict[str, Any] = {"lrs": (1e-5, 0.03, 0.1, 0.3), "weights": (0.0, 0.5)}
     whole = search(plan_of(base, **space), tmp_path / "whole", retrain=False)
     pruned = search(plan_of(base, **space, pruner="median"), tmp_path / "pruned", retrain=False)
     expected = median_rule({it.number: it.curve for it in whole.trials}, 3)
     assert {it.number: it.epochs for it in pruned.trials if it.state == "pruned"} == expected
     assert expected, "the rule must have something to do here"
-    assert any(pruned.trials[number].rate < 0.001 for number in expected), "the planted rates"
+    assert any(pruned.trials[number].lr < 0.001 for number in expected), "the planted rates"
     assert min(expected.values()) == 2, "the first epoch is a third"
     assert pruned.best is not None
     assert pruned.best.state == "complete"
@@ -824,7 +844,7 @@ def planted(base: Settings, monkeypatch: pytest.MonkeyPatch) -> SearchPlan:
 
     def evaluate(self: ClassifierTask) -> dict[str, float]:
         epoch = getattr(self, "epoch_now", 0)
-        error = (0.9, *(SECOND if self.settings.rate == last else FIRST))[epoch]
+        error = (0.9, *(SECOND if self.settings.lr == last else FIRST))[epoch]
         return {"test_error": error, "shadow_error": 0.5, "label_agreement": 0.5}
 
     monkeypatch.setattr(ClassifierTask, "step", step)
@@ -899,22 +919,22 @@ def test_tpe_is_repeatable_and_goes_on_as_if_never_cut_off(base: Settings, tmp_p
     def plan(seed: int = 0, trials: int = 12) -> SearchPlan:
         return plan_of(
             replace(base, seed=seed, epochs=1),
-            rates=(0.001, 1.0),
+            lrs=(0.001, 1.0),
             weights=(0.1, 10.0),
             sampler="tpe",
             trials=trials,
         )
 
     first = search(plan(), tmp_path / "first", retrain=False)
-    assert len({it.rate for it in first.trials}) == 12
-    assert all(0.001 <= it.rate <= 1.0 and 0.1 <= it.weight <= 10.0 for it in first.trials)
+    assert len({it.lr for it in first.trials}) == 12
+    assert all(0.001 <= it.lr <= 1.0 and 0.1 <= it.weight <= 10.0 for it in first.trials)
     with pytest.raises(Interrupted):  # in the twelfth, the second that looks at the others
         search(plan(), tmp_path / "cut", retrain=False, on_event=interrupting(11))
     assert rows(tmp_path / "cut")[-1] == (11, "RUNNING")
     again = search(plan(), tmp_path / "cut", retrain=False)
     assert outcome(again) == outcome(first)
     other = search(plan(1, trials=1), tmp_path / "other", retrain=False)
-    assert other.trials[0].rate not in {it.rate for it in first.trials}
+    assert other.trials[0].lr not in {it.lr for it in first.trials}
 
 
 def test_tpe_of_a_single_weight_may_be_plain_training(base: Settings, tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from obverse._core.errors import BadInput
-from obverse.training._search.plan import RATES, WEIGHTS
+from obverse.training._search.plan import LRS, WEIGHTS
 from obverse.training._search.search import read_plan, read_result
 from present.test_progress import on_a_terminal
 from training.helpers import ENVIRONMENT, files_below
 
-FLAGS = ["--rates", "0.1,0.5", "--weights", "0,1"]
+FLAGS = ["--lrs", "0.1,0.5", "--weights", "0,1"]
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_the_table_says_what_the_trials_say(obverse, words, tmp_path):
     assert best is not None
     assert lines[0][:4] == [
         str(best.number),
-        f"{best.rate:g}",
+        f"{best.lr:g}",
         f"{best.weight:g}",
         f"{100 * best.error:.2f}*",
     ]
@@ -72,7 +72,7 @@ def test_the_page_can_be_made_before_the_first_trial_has_ended(obverse, words, t
 
 def test_rates_that_are_as_good_as_one_are_searched(obverse, words, tmp_path):
     words.remove("--no-report")
-    done = obverse(*words, "--rates", "1000,1000.0000000000001", "--weights", "0", "--no-retrain")
+    done = obverse(*words, "--lrs", "1000,1000.0000000000001", "--weights", "0", "--no-retrain")
     assert done.code == 0, done.err
     assert len(read_result(tmp_path / "run").trials) == 2
 
@@ -87,7 +87,7 @@ def test_the_paper_s_grid_and_ten_thousand_points_are_the_defaults(obverse, smal
     monkeypatch.setattr("obverse.training._search.search.search", stop)
     assert obverse("search", *small, "--validation", "5", "--jobs", "2").code == 2
     plan = seen["plan"]
-    assert (plan.rates, plan.weights) == (RATES, WEIGHTS)
+    assert (plan.lrs, plan.weights) == (LRS, WEIGHTS)
     assert (plan.sampler, plan.pruner, plan.trials, plan.threads) == ("grid", "none", 35, 1)
     assert (seen["jobs"], seen["retrain"], seen["storage"], seen["take_over"]) == (2, True, None, False)
     assert plan.base.validation == 5
@@ -95,14 +95,14 @@ def test_the_paper_s_grid_and_ten_thousand_points_are_the_defaults(obverse, smal
     for shown in ("[10000, at most a fifth]", "[grid]", "[none]", "[runs/search-DATA-N]", "4^a/1000"):
         assert shown in text
     assert "with --resume as many as the search began with" in text
-    for gone in ("--rate ", "--weight ", "[0.05]"):
+    for gone in ("--lr ", "--weight ", "[0.05]"):
         assert gone not in text
 
 
 WRONG = [
-    (["--rates", "fast"], "--rates as numbers"),
+    (["--lrs", "fast"], "--lrs as numbers"),
     (["--weights", ","], "--weights as numbers"),
-    (["--rates", "0"], "rates > 0"),
+    (["--lrs", "0"], "lrs > 0"),
     (["--weights", "nan"], "weights ≥ 0"),
     (["--trials", "5"], "trials from 1 to 4"),
     (["--sampler", "magic"], "sampler out of grid, tpe"),
@@ -125,10 +125,10 @@ def test_a_mistake_is_one_sentence(obverse, words, more, said):
 
 
 def test_a_settings_file_may_not_fix_what_is_searched(obverse, words, tmp_path):
-    (tmp_path / "set.toml").write_text("rate = 0.1\n")
+    (tmp_path / "set.toml").write_text("lr = 0.1\n")
     done = obverse(*words, "--config", tmp_path / "set.toml")
     assert done.code == 2
-    assert "no rate in the settings file of a search; got 0.1; use --rates" in done.err
+    assert "no lr in the settings file of a search; got 0.1; use --lrs" in done.err
     assert not (tmp_path / "run").exists()
 
 
@@ -141,7 +141,7 @@ def test_resume_keeps_the_settings_and_finds_all_done(obverse, words, tmp_path):
     assert "Best of 2 complete trials" in done.out
     assert read_result(tmp_path / "run") == result
     assert files_below(tmp_path / "run") == before
-    for more in (["--epochs", "3"], ["--rates", "0.2"], ["--out", "x"]):
+    for more in (["--epochs", "3"], ["--lrs", "0.2"], ["--out", "x"]):
         done = obverse("search", "--resume", tmp_path / "run", *more)
         assert done.code == 2
         assert "a search keeps its settings" in done.err
@@ -174,7 +174,7 @@ def test_a_terminal_shows_what_each_worker_does(words, tmp_path):
     code, shown = on_a_terminal(*words, "--epochs", "20")
     assert code == 0, shown
     assert re.search(r"trials .* 4/4 +best \d+\.\d\d %", shown)
-    assert re.search(r"trial \d: rate 0\.\d, weight [01] .* loss \d+\.\d{3}", shown)
+    assert re.search(r"trial \d: lr 0\.\d, weight [01] .* loss \d+\.\d{3}", shown)
     assert re.search(r"best, on all points .*40/40", shown)
 
 
@@ -194,7 +194,7 @@ def test_a_worker_that_ends_is_told(obverse, words, monkeypatch):
 
 def test_ctrl_c_in_the_terminal_saves_every_worker_and_says_how_to_go_on(small, tmp_path):
     """A real command with two workers; SIGINT goes to it alone, and it tells them."""
-    more = ["--epochs", "2000", "--batch", "5", *FLAGS, "--jobs", "2"]
+    more = ["--epochs", "2000", "--batch-size", "5", *FLAGS, "--jobs", "2"]
     words = [
         sys.executable,
         "-m",

@@ -62,7 +62,7 @@ def said(found: SearchResult) -> str:
 def test_the_verdict_is_the_best_with_its_standard_error() -> None:
     assert said(sample_search()) == (
         # √(0.02·0.98/10,000) = 0.0014
-        "Best of 9 complete trials: rate 0.016, weight 0.5, with 2.00 ± 0.14 % error on 10,000 held-out "
+        "Best of 9 complete trials: lr 0.016, weight 0.5, with 2.00 ± 0.14 % error on 10,000 held-out "
         "points. "
         "Of 12 planned trials, 1 was stopped early by the median rule, 1 failed and 1 is not finished, so "
         "that this may change. "
@@ -81,7 +81,7 @@ def test_rivals_edges_and_a_failure_are_said() -> None:
     assert "4 other trials lie within" in said(
         sample_search(held_out=20)
     )  # 3.13: up to 3 points away, both ways
-    assert "at the edge of the grid: the largest rate" in said(sample_search(rates=RATES[:3]))
+    assert "at the edge of the grid: the largest lr" in said(sample_search(lrs=RATES[:3]))
     found = sample_search()
     assert found.retrained is not None
     failed = replace(found.retrained, test_error=None, reason="why")
@@ -89,7 +89,7 @@ def test_rivals_edges_and_a_failure_are_said() -> None:
     nothing = replace(found, trials=(), retrained=None)
     assert said(nothing).startswith("No trial of 12 is complete yet")
     plain = sample_search(trials=found.trials[:3])
-    assert "plain training, rate 0.016, weight 0" in said(plain)
+    assert "plain training, lr 0.016, weight 0" in said(plain)
 
 
 def test_the_table_has_the_best_first_and_what_did_not_end_last() -> None:
@@ -134,7 +134,7 @@ def test_the_map_has_each_error_in_its_cell() -> None:
     cells = {(float(x), float(y)): (kind, label) for kind, x, y, label in re.findall(form, svg)}
     assert len(cells) == 12
     for trial in found.trials:
-        x = RATES.index(trial.rate) * CELL_WIDTH + 1
+        x = RATES.index(trial.lr) * CELL_WIDTH + 1
         y = (2 - WEIGHTS.index(trial.weight)) * CELL_HEIGHT + 1  # the smallest weight is at the bottom
         expected = {3: "stop 2", 7: "failed", 11: "…"}.get(trial.number, f"{100 * (trial.error or 0):.2f}")
         kind, label = cells[x, y]
@@ -156,7 +156,7 @@ def test_points_of_tpe_lie_where_their_settings_are() -> None:
     assert len(drawn) == 12
     # logarithmic axes: equal ratios of rates are equal distances
     places = sorted(drawn)
-    rates = sorted(trial.rate for trial in found.trials)
+    rates = sorted(trial.lr for trial in found.trials)
     slope = (places[-1][0] - places[0][0]) / math.log(rates[-1] / rates[0])
     for (x, _), rate in zip(places, rates, strict=True):
         assert x == pytest.approx(places[0][0] + slope * math.log(rate / rates[0]), abs=3 * ROUNDING)
@@ -212,8 +212,8 @@ def test_a_page_of_nothing_yet_and_of_many_trials(tmp_path: Path) -> None:
     ("name", "value"),
     [
         ("number", -1),
-        ("rate", 0.0),
-        ("rate", "fast"),
+        ("lr", 0.0),
+        ("lr", "fast"),
         ("weight", -1.0),
         ("error", 1.5),
         ("error", None),
@@ -238,7 +238,7 @@ def test_a_hostile_record_is_refused(tmp_path: Path, name: str, value: Any) -> N
 def test_numbers_of_another_search_are_refused(tmp_path: Path) -> None:
     write_result(tmp_path, sample_search())
     record = json.loads((tmp_path / NAME).read_text())
-    for name, value in (("rates", []), ("rates", [2, 1]), ("weights", [-1]), ("held_out", 0), ("planned", 0)):
+    for name, value in (("lrs", []), ("lrs", [2, 1]), ("weights", [-1]), ("held_out", 0), ("planned", 0)):
         (tmp_path / NAME).write_text(json.dumps(record | {name: value}))
         with pytest.raises(BadInput):
             read_result(tmp_path)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from obverse import BadInput
-from obverse.training import Settings
-from obverse.training._settings import TUPLES, foreign, read_toml, setting_names
+from obverse.training import GeneratorSettings, Settings
+from obverse.training._settings import RENAMED, TUPLES, foreign, read_toml, setting_names
 from training.helpers import ALL_CHANGED
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
@@ -70,11 +70,11 @@ def test_a_name_unlike_any_lists_them_all():
         ("epochs", 3.0, "a whole number"),
         ("epochs", True, "a whole number"),
         ("epochs", None, "a whole number"),
-        ("batch", 2**63, "a whole number"),
-        ("rate", "0.1", "a number"),
-        ("rate", False, "a number"),
-        ("rate", float("nan"), "a number"),
-        ("rate", 10**400, "a number"),
+        ("batch_size", 2**63, "a whole number"),
+        ("lr", "0.1", "a number"),
+        ("lr", False, "a number"),
+        ("lr", float("nan"), "a number"),
+        ("lr", 10**400, "a number"),
         ("uniform_bias", 1, "true or false"),
         ("hidden", 16, "a list of whole numbers"),
         ("hidden", [16, "16"], "a list of whole numbers"),
@@ -87,7 +87,7 @@ def test_a_name_unlike_any_lists_them_all():
         ("data", None, "text"),
         ("net", "cnn", "'mlp' or 'allconv'"),
         ("init", "zero", "'identity' or 'he'"),
-        ("drops", 30000, "a list of whole numbers"),
+        ("milestones", 30000, "a list of whole numbers"),
         ("stem", [16, 3.0, 1], "a list of whole numbers"),
         ("weight", None, "a number"),
     ],
@@ -106,11 +106,11 @@ def test_a_wrong_type_is_named_with_the_right_one(name, value, spelled):
         ("hidden", [(0,), (4, -1)], [(1,), ()]),
         ("dropout", [-0.1, 1.0, float("nan")], [0.0, 0.99]),
         ("epochs", [0], [1]),
-        ("batch", [0], [1]),
-        ("rate", [0.0, -1.0, float("inf"), float("nan")], [1e-9]),
+        ("batch_size", [0], [1]),
+        ("lr", [0.0, -1.0, float("inf"), float("nan")], [1e-9]),
         ("momentum", [-0.1, 1.0, float("nan")], [0.0]),
-        ("decay", [-1e-9, float("inf"), float("nan")], [0.0, 1e-4]),
-        ("drops", [(0,), (-1, 4), (5, 5), (5, 4)], [(), (1,), (4, 5)]),
+        ("weight_decay", [-1e-9, float("inf"), float("nan")], [0.0, 1e-4]),
+        ("milestones", [(0,), (-1, 4), (5, 5), (5, 4)], [(), (1,), (4, 5)]),
         ("net", ["cnn", ""], ["mlp", "allconv"]),
         ("weight", [-1.0, float("inf"), float("nan")], [0.0]),
         ("keep", [0.0, 1.5, float("nan")], [1.0]),
@@ -139,9 +139,39 @@ def test_the_weight_of_shadows_goes_by_the_net_unless_it_is_given():
 
 
 def test_the_rate_is_divided_by_ten_after_each_drop():
-    settings = Settings(rate=0.5, drops=(3, 5))
-    assert [settings.rate_at(step) for step in range(7)] == [0.5, 0.5, 0.5, 0.05, 0.05, 0.005, 0.005]
-    assert {Settings(rate=0.5).rate_at(step) for step in (0, 10**9)} == {0.5}
+    settings = Settings(lr=0.5, milestones=(3, 5))
+    assert [settings.lr_at(step) for step in range(7)] == [0.5, 0.5, 0.5, 0.05, 0.05, 0.005, 0.005]
+    assert {Settings(lr=0.5).lr_at(step) for step in (0, 10**9)} == {0.5}
+
+
+@pytest.fixture
+def no_notes_yet(monkeypatch):
+    monkeypatch.setattr("obverse.training._settings._noted", set())
+
+
+@pytest.mark.usefixtures("no_notes_yet")
+def test_old_names_still_load_with_one_note(capsys):
+    old = {"rate": 0.2, "decay": 0.1, "drops": [3, 5], "batch": 7, "epochs": 2}
+    expected = Settings(lr=0.2, weight_decay=0.1, milestones=(3, 5), batch_size=7, epochs=2)
+    assert Settings.from_mapping(old, "a.toml") == expected
+    said = capsys.readouterr().err
+    assert said == (
+        "note: old names of settings in a.toml: rate is now lr, decay is now weight_decay, "
+        "drops is now milestones, batch is now batch_size\n"
+    )
+    assert Settings.from_mapping(old, "a.toml") == expected
+    assert capsys.readouterr().err == "", "once is enough"
+    assert set(expected.to_dict()).isdisjoint(RENAMED), "what is written has today's names"
+
+
+@pytest.mark.usefixtures("no_notes_yet")
+def test_a_setting_by_both_names_or_unknown_is_refused():
+    with pytest.raises(BadInput, match=r"either lr or its old name rate in a\.toml; got both"):
+        Settings.from_mapping({"rate": 0.1, "lr": 0.1}, "a.toml")
+    with pytest.raises(BadInput, match="got 'decay'"):
+        GeneratorSettings.from_mapping({"decay": 0.1}, "a.toml")
+    with pytest.raises(BadInput, match="lr to be a number"):
+        Settings.from_mapping({"rate": "fast"}, "a.toml")
 
 
 def test_every_setting_of_the_nets_belongs_to_one_of_them():
@@ -152,9 +182,9 @@ def test_every_setting_of_the_nets_belongs_to_one_of_them():
 
 def test_a_toml_file_gives_settings(tmp_path):
     file = tmp_path / "run.toml"
-    file.write_text('data = "mnist"\nhidden = [5, 6]\nrate = 1\nnormalize = true\n', encoding="utf-8")
+    file.write_text('data = "mnist"\nhidden = [5, 6]\nlr = 1\nnormalize = true\n', encoding="utf-8")
     settings = Settings.from_mapping(read_toml(file), str(file))
-    assert settings == Settings(data="mnist", hidden=(5, 6), rate=1, normalize=True)
+    assert settings == Settings(data="mnist", hidden=(5, 6), lr=1, normalize=True)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +195,7 @@ def test_a_toml_file_gives_settings(tmp_path):
         b"\xff\xfe",
         b"epochs = " + b"9" * 5000,  # Python refuses to convert so many digits, with an error of its own
         b"x = " + b"[" * 100_000,
-        b"rate = nan\n",
+        b"lr = nan\n",
         b"[epochs]\nmany = 1\n",
     ],
     ids=["cut off", "twice", "not UTF-8", "too many digits", "too deep", "nan", "a table"],

@@ -88,8 +88,8 @@ def test_resuming_a_finished_run_says_so(obverse, small, tmp_path):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--rate", "0.1"], "got rate;"),
-        (["--rate", "0.1", "--no-smooth"], "got rate, smooth;"),
+        (["--lr", "0.1"], "got lr;"),
+        (["--lr", "0.1", "--no-smooth"], "got lr, smooth;"),
         (["--out", "elsewhere"], "got --out;"),
     ],
 )
@@ -118,11 +118,11 @@ def images(tmp_path) -> list[str]:
     """Flags of a training of allconv that takes a moment, into tmp_path/run."""
     data = tiny_npz(tmp_path / "images.npz", features=(3, 8, 8))
     words = ["--net", "allconv", "--data", str(data), "--stem", "3,3,1", "--widths", "4,6", "--blocks", "1"]
-    return [*words, "--epochs", "2", "--batch", "20", "--no-report", "--out", str(tmp_path / "run")]
+    return [*words, "--epochs", "2", "--batch-size", "20", "--no-report", "--out", str(tmp_path / "run")]
 
 
 def test_allconv_is_trained_plainly_and_says_its_error(obverse, images, tmp_path):
-    done = obverse("train", *images, "--rate", "1e-5")
+    done = obverse("train", *images, "--lr", "1e-5")
     assert (done.code, done.err) == (0, "")
     path = tmp_path / "run"
     first, second = done.out.splitlines()
@@ -139,7 +139,9 @@ def test_allconv_is_trained_plainly_and_says_its_error(obverse, images, tmp_path
 
 
 def test_allconv_with_shadows_says_theirs(obverse, images, tmp_path):
-    done = obverse("train", *images, "--weight", "1", "--augment", "--drops", "2", "--decay", "1e-4")
+    done = obverse(
+        "train", *images, "--weight", "1", "--augment", "--milestones", "2", "--weight-decay", "1e-4"
+    )
     assert (done.code, done.err) == (0, "")
     assert ", on shadows " in done.out
     assert read_run(tmp_path / "run").final["recovery_error"].keys() == {"stage2.0"}
@@ -218,7 +220,7 @@ def test_a_net_that_has_learned_little_is_told(obverse, tmp_path):
         "8",
         "--epochs",
         "1",
-        "--rate",
+        "--lr",
         "1e-6",
         "--no-report",
         "--out",
@@ -234,9 +236,9 @@ def test_a_net_that_has_learned_little_is_told(obverse, tmp_path):
     [
         ([2.3, 2.29], "the loss has hardly moved"),
         ([2.3, 2.5], "the loss has hardly moved"),
-        ([2.3, 1.5], "try a smaller rate"),
-        ([2.3, 9.0], "try a smaller rate"),
-        ([], "try a smaller rate"),
+        ([2.3, 1.5], "try a smaller lr"),
+        ([2.3, 9.0], "try a smaller lr"),
+        ([], "try a smaller lr"),
     ],
 )
 def test_the_hint_goes_by_the_loss(losses, said):

@@ -14,8 +14,8 @@ from obverse.training._classify import split, unlabelled
 from training.helpers import resume, tensor_bytes, tiny_data, train
 
 BASE = Settings(
-    hidden=(12, 10), train_size=12, batch=5, unlabelled=7, labels="consistency", weight=2.0, denoise=0.5,
-    epochs=2, rate=0.01, seed=3,
+    hidden=(12, 10), train_size=12, batch_size=5, unlabelled=7, labels="consistency", weight=2.0, denoise=0.5,
+    epochs=2, lr=0.01, seed=3,
 )  # fmt: skip
 
 
@@ -88,7 +88,14 @@ def test_they_help_where_labels_are_few():
     x = centres[y] + 0.5 * torch.rand(300, 6, generator=generator)
     data = replace(data, train_x=x, train_y=y, test_x=x[:90], test_y=y[:90], classes=("a", "b", "c"))
     settings = replace(
-        BASE, train_size=3, balanced=True, batch=3, epochs=150, optimizer="adam", control="noise", noise=0.5
+        BASE,
+        train_size=3,
+        balanced=True,
+        batch_size=3,
+        epochs=150,
+        optimizer="adam",
+        control="noise",
+        noise=0.5,
     )
     assert fit_classifier(ClassifierTask(settings, data))[-1]["test_error"] == 0
 

@@ -3,15 +3,17 @@
 import json
 from dataclasses import replace
 from math import sqrt
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from scipy.linalg import svdvals
 from torch import nn
 
 from obverse._core.errors import BadInput
-from obverse.weights import Audit, LayerAudit, Thresholds, audit, weights_of
+from obverse.weights import Audit, LayerAudit, Thresholds, audit, open_weights, weights_of
 from obverse.weights._marchenko_pastur import edges
 from weights.exact_spectra import normal_singular_values
 
@@ -45,6 +47,30 @@ def test_the_same_seed_gives_the_same_audit_in_any_order_and_company():
     other = by_name(audit(layers, seed=4))
     assert other["a"].reversal != by_name(first)["a"].reversal
     assert other["a"].spectrum.distance == by_name(first)["a"].spectrum.distance  # nothing random in it
+
+
+def test_everything_that_has_weights_is_audited_the_same(tmp_path):
+    net, path = small_net(), tmp_path / "model.safetensors"
+    save_file(net.state_dict(), path)
+    expected = by_name(audit(net.state_dict()))
+    for source in (path, str(path), str(tmp_path), open_weights(path), open_weights(str(path))):
+        assert by_name(audit(source)) == expected, source
+        assert [weight.name for weight in open_weights(source)] == list(expected)
+    assert list(by_name(audit(net))) == list(expected)
+    assert [weight.name for weight in open_weights(net)] == list(expected)
+    assert [weight.name for weight in open_weights(net.state_dict())] == list(expected)
+    assert audit(str(path)).model == audit(Path(path)).model == "model.safetensors"
+    assert audit(net).model == "Sequential"
+    assert audit(open_weights(path), model="mine").model == "mine"
+
+
+@pytest.mark.parametrize("other", [3, None, [torch.ones(2, 2)], torch.ones(2, 2), b"model.pt"])
+def test_what_has_no_weights_is_refused(other):
+    for function in (audit, open_weights):
+        with pytest.raises(BadInput, match=r"expected an nn\.Module, a state dict, a path"):
+            function(other)
+    with pytest.raises(BadInput, match="no such file"):
+        audit("nowhere.safetensors")
 
 
 def test_the_global_generator_is_neither_read_nor_moved():
@@ -158,7 +184,7 @@ def test_thresholds_out_of_range_are_refused(wrong):
 
 def test_progress_is_told_before_each_layer_and_at_the_end():
     calls = []
-    audit({"a": normal(40, 40), "b": normal(5, 5)}, on_layer=lambda *call: calls.append(call))
+    audit({"a": normal(40, 40), "b": normal(5, 5)}, progress=lambda *call: calls.append(call))
     assert calls == [(0, 2, "a"), (1, 2, "b"), (2, 2, "")]
 
 

@@ -182,12 +182,12 @@ def test_the_flags_reach_the_audit(obverse, weights, asked):
         "data": None,
     }
     assert asked["thresholds"] == Thresholds(level=0.01, min_side=8)
-    assert asked["on_layer"] is None, "no terminal, no bar"
+    assert asked["progress"] is None, "no terminal, no bar"
 
 
 def test_without_flags_the_audit_has_its_own_defaults(obverse, weights, asked):
     assert obverse("audit", weights).code == 0
-    assert asked.keys() == {"net", "model", "data", "on_layer", "thresholds"}
+    assert asked.keys() == {"net", "model", "data", "progress", "thresholds"}
     assert asked["thresholds"] == Thresholds()
 
 
@@ -210,7 +210,7 @@ def test_a_terminal_shows_a_bar_for_the_layers(weights):
 
 @pytest.fixture
 def run(obverse, data: Path, tmp_path: Path) -> Path:
-    words = ["--data", data, "--hidden", "48,40", "--epochs", "1", "--batch", "20", "--no-report"]
+    words = ["--data", data, "--hidden", "48,40", "--epochs", "1", "--batch-size", "20", "--no-report"]
     assert obverse("train", *words, "--out", tmp_path / "run").code == 0
     return tmp_path / "run"
 

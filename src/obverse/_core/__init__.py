@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .interrupts import Interrupted, stop_signals, terminable
     from .locks import locked
     from .npy import Header, read_header, read_member, read_member_header
-    from .progress import download_progress, show_downloads
+    from .progress import Progress, download_progress, show_downloads
     from .random import (
         BATCHES,
         EVALUATION,
@@ -53,9 +53,10 @@ if TYPE_CHECKING:
         derive_seed,
         mask_like,
         noise_like,
+        or_global,
         use_streams,
     )
-    from .records import MAX_ITEMS, Record, read_record, record_text, versions
+    from .records import MAX_ITEMS, OneLine, Record, read_record, record_text, versions
     from .runs import GeneratorRun, NetRun, RunAccess, lend_runs, run_access
     from .statistics import check_confidence, clopper_pearson, lower_limit, mean_and_se
     from .tensors import check_tensors, load_tensors, load_weights, parse_tensors, save_tensors
@@ -108,8 +109,10 @@ __all__ = [
     "Net",
     "NetRun",
     "ObverseError",
+    "OneLine",
     "Optimizer",
     "Precision",
+    "Progress",
     "Record",
     "RunAccess",
     "Source",
@@ -137,6 +140,7 @@ __all__ = [
     "noise_like",
     "number",
     "one_thread",
+    "or_global",
     "p_value",
     "pairs",
     "parse_json",

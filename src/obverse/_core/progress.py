@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+# What every `progress` argument is: called with how much is done, of how much, and what is being done.
+Progress = Callable[[int, int, str], None]
 Advance = Callable[[int], None]  # so many more bytes
 ShowDownload = Callable[[str, int, int | None], AbstractContextManager[Advance]]
 _SHOWN: list[ShowDownload] = []

@@ -1,4 +1,7 @@
-"""Random numbers sample by sample: one stream for each row of a batch. Not a torch.Generator.
+"""Where random numbers come from: a generator, torch's global one, or a stream for each row of a batch.
+
+`generator=None` means torch's global generator everywhere, so that `torch.manual_seed` settles what follows;
+only where streams are set do these come first (`use_streams`).
 
 A torch.Generator gives its numbers to a batch in one row, so that what a sample gets depends on the samples
 before it. Here the numbers of a sample are a function of its own seed and of how many draws were made, and of
@@ -166,6 +169,19 @@ def _streams(x: Tensor, source: Source) -> Streams | None:
 
 
 INITIAL, BATCHES, STEPS, EVALUATION, SPLIT, SAMPLES, UNLABELLED = range(7)  # the streams of a run
+
+
+def or_global(generator: torch.Generator | None) -> torch.Generator:
+    """The generator that was given, or torch's global one on the CPU."""
+    if generator is None:
+        return torch.default_generator
+    if not isinstance(generator, torch.Generator):
+        raise BadInput(
+            "a torch.Generator, or None for torch's global one",
+            got=type(generator).__name__,
+            do="pass torch.Generator().manual_seed(0), or another seed",
+        )
+    return generator
 
 
 def derive_seed(*path: int) -> int:

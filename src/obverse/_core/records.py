@@ -19,15 +19,53 @@ from .files import read_json
 MAX_ITEMS = 2**16  # of a list, or names of a mapping
 MAX_LETTERS = 10_000
 MAX_WHOLE = 2**63 - 1
+LONGEST_LINE, LONGEST_VALUE = 116, 40  # letters of a repr, and of one value in it
 
 
-class Record:
+class OneLine:
+    """A dataclass whose repr is one short line: its numbers and words, and of tensors and lists the size.
+
+    The repr that `dataclass` would make of an audit has 30,000 letters.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__repr__" not in cls.__dict__:  # in the class itself, where `dataclass` leaves it alone
+            cls.__repr__ = OneLine.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        assert is_dataclass(self)
+        text = f"{type(self).__name__}("
+        for number, field in enumerate(fields(self)):
+            part = f"{', ' if number else ''}{field.name}={_brief(getattr(self, field.name))}"
+            if len(text) + len(part) > LONGEST_LINE:
+                return f"{text}, …)"
+            text += part
+        return f"{text})"
+
+
+def _brief(value: Any) -> str:
+    """A value in a line with others."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if value is None or isinstance(value, bool | int | str):
+        text = ascii(value)
+        return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
+    if hasattr(value, "shape"):
+        return "×".join(map(str, value.shape)) or "a number"
+    if isinstance(value, tuple | list | Mapping):
+        return f"[{len(value)}]"
+    return type(value).__name__
+
+
+class Record(OneLine):
     """A frozen dataclass that can be written as JSON.
 
     `checks` is what types cannot say and whoever shows a record relies on: (what is expected, test).
     """
 
     checks: ClassVar[tuple[tuple[str, Callable[[Any], bool]], ...]] = ()
+    renamed: ClassVar[Mapping[str, str]] = {}  # fields of older files: their name then, their name now
 
     def to_dict(self) -> dict[str, Any]:
         assert is_dataclass(self)
@@ -151,6 +189,7 @@ def _record(value: Any, kind: Any, where: str) -> Any:
         raise _Wrong(where, "a mapping", value)
     hints = _hints(kind)
     names = list(hints)
+    value = {kind.renamed.get(name, name): item for name, item in value.items()}
     for missing in names:
         if missing not in value:
             raise _Wrong(where, f"the field {missing}", "none of that name")

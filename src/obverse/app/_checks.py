@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from .._core import Record
+from .._core import Progress, Record
 
 State = Literal["ok", "missing", "failed"]
 REPORT = "run it again with --debug and report what it prints, with the versions above"
@@ -38,12 +38,12 @@ class Check(Record):
 Finding = tuple[bool, str]
 
 
-def run_checks(debug: bool = False, on_check: Callable[[int, int, str], None] | None = None) -> list[Check]:
+def run_checks(debug: bool = False, progress: Progress | None = None) -> list[Check]:
     """All of them. One that crashes has failed; with `debug` its error is let through."""
     found = []
     for number, (name, check) in enumerate(CHECKS.items()):
-        if on_check:
-            on_check(number, len(CHECKS), name)
+        if progress:
+            progress(number, len(CHECKS), name)
         started = time.perf_counter()
         try:
             well, said = check()

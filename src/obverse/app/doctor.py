@@ -25,8 +25,8 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     """
     here, offered = environment(), extras()
     debug = debugging(context)
-    with layer_progress("self-check") as on_check:
-        found = run_checks(debug, on_check)
+    with layer_progress("self-check") as progress:
+        found = run_checks(debug, progress)
     if as_json:
         said = {
             "format": FORMAT,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, nullcontext
 from importlib.metadata import version
 from math import prod
 from pathlib import Path
 
-from .._core import BadInput, Interrupted, ObverseError, one_thread
+from .._core import BadInput, Interrupted, ObverseError, Progress, one_thread
 from ._claim import Claim
 from ._cluster import on_cluster
 from ._outcome import crashed, judge
@@ -21,8 +21,6 @@ from ._processes import in_processes
 from ._store import open_store
 from ._work import Task, explain, make_task, perform
 from .results import Measured, Outcome, Sweep
-
-OnPoint = Callable[[str, int, int], None]
 
 
 class SweepInterrupted(Interrupted):
@@ -45,7 +43,7 @@ def run(
     jobs: int = 1,
     out: Path | None = None,
     cluster: str | None = None,
-    on_point: OnPoint | None = None,
+    progress: Progress | None = None,
 ) -> Sweep:
     """Measure and judge claims. The numbers do not depend on `jobs`, `cluster`, or the order of the claims.
 
@@ -56,7 +54,7 @@ def run(
         jobs: processes; with 1 everything is done in this one.
         out: a folder for every measurement as it ends, and the result; what it holds is not measured again.
         cluster: the address of a Dask scheduler, in place of `jobs`.
-        on_point: called with a claim's id, how many of its measurements are done, and of how many: at the
+        progress: called with a claim's id, how many of its measurements are done, and of how many: at the
             start, and when one of them ends.
     """
     if not claims:
@@ -70,7 +68,7 @@ def run(
     with open_store(out) if out else nullcontext() as store:
         if store:
             done = {key: found for key in tasks if (found := store.read(key))}
-        _tell(on_point, plans, done)
+        _tell(progress, plans, done)
         try:
             todo = [task for key, task in tasks.items() if key not in done]
             with closing(_performed(todo, jobs, cluster)) as results:
@@ -78,7 +76,7 @@ def run(
                     if store:
                         store.save(measured)
                     done[measured.key] = measured
-                    _tell(on_point, [plan for plan in plans if plan.needs(measured)], done)
+                    _tell(progress, [plan for plan in plans if plan.needs(measured)], done)
         except KeyboardInterrupt:
             raise SweepInterrupted(len(done), len(tasks), out) from None
         outcomes = tuple(plan.outcome(done) for plan in plans)
@@ -135,11 +133,11 @@ def _cost(task: Task) -> float:
     return prod(size for size in sizes if isinstance(size, int | float))
 
 
-def _tell(on_point: OnPoint | None, plans: Sequence[_Plan], done: dict[str, Measured]) -> None:
-    if on_point:
+def _tell(progress: Progress | None, plans: Sequence[_Plan], done: dict[str, Measured]) -> None:
+    if progress:
         for plan in plans:
             known = [task for task in plan.tasks if task.key in done or task.key in plan.refused]
-            on_point(plan.claim.id, len(known), len(plan.tasks))
+            progress(len(known), len(plan.tasks), plan.claim.id)
 
 
 def _versions() -> dict[str, str]:

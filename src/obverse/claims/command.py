@@ -185,7 +185,7 @@ def run(
     if out is not None:
         with explained(out):
             out.mkdir(parents=True, exist_ok=True)
-    with claims_progress({claim.id: len(claim.settings(quick)) for claim in chosen}) as on_point:
+    with claims_progress({claim.id: len(claim.settings(quick)) for claim in chosen}) as progress:
         sweep = claims.run(
             chosen,
             quick=quick,
@@ -193,7 +193,7 @@ def run(
             jobs=usable_cores() if jobs is None else jobs,
             out=out,
             cluster=cluster,
-            on_point=on_point,
+            progress=progress,
         )
     if quick:
         tell_quick("the claims' small settings", as_json)

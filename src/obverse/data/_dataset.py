@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from .._core import BadInput
+from .._core import BadInput, OneLine
 
 # The whole set is held in memory as float32. More than this belongs to a streaming loader, and a file that
 # claims more is far likelier to be broken: CIFAR-10, the largest known set, takes 0.7 GiB.
@@ -16,7 +16,7 @@ MAX_BYTES = 8 * 2**30
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset:
+class Dataset(OneLine):
     """Inputs and labels, already split.
 
     `train_x` and `test_x` are float32 (float64 if asked for), N × C × H × W for images (pixels in [0, 1]) or

@@ -21,7 +21,7 @@ MAX_BYTES = 64 * 2**20  # twenty times the official file
 _DO = "give the file as its authors publish it, or a .npy of whole numbers"
 
 
-def flip_labels(y: Tensor, share: float, classes: int, generator: torch.Generator) -> Tensor:
+def flip_labels(y: Tensor, share: float, classes: int, generator: torch.Generator | None = None) -> Tensor:
     """A copy of y in which exactly round(share · len(y)) labels, drawn at random, are another class.
 
     Each of the other classes is as likely. The number is exact, not one of independent coins, so that

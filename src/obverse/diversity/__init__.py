@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from ._birthday import Birthday, BirthdayTest, birthday_test
     from ._bounds import (
         effective_support_bound,
-        forward_bound,
-        forward_bound_printed,
         popular_estimate,
         printed_bound,
         support_at_least,
@@ -50,8 +48,6 @@ __all__ = [
     "close_pairs",
     "closest_pairs",
     "effective_support_bound",
-    "forward_bound",
-    "forward_bound_printed",
     "intrinsic_dimension",
     "label_direction",
     "memorization",

@@ -14,10 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record, check_confidence, clopper_pearson, lower_limit
+from .._core import BadInput, Progress, Record, check_confidence, clopper_pearson, lower_limit, or_global
 from ._bounds import effective_support_bound, printed_bound, support_at_least
 from ._counts import EffectiveSupport, effective_support
-from ._distances import OnBlock
 from ._pairs import Close, close_pairs
 from ._sources import FeatureMap, Sampler, Source, open_source
 from ._threshold import LEVEL, Threshold, calibrated, chance_of_collisions, largest_batch
@@ -92,7 +91,7 @@ def birthday_test(
     level: float = LEVEL,
     budget: int = 100_000,
     show: int = 10,
-    on_batch: OnBlock | None = None,
+    progress: Progress | None = None,
 ) -> BirthdayTest:
     """Draw `batches` fresh batches (50, or 10 of a pool) and count those in which two samples are the same.
 
@@ -103,7 +102,7 @@ def birthday_test(
     """
     _check(batch_size, batches, threshold, confidence, budget)
     source = open_source(sampler)
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     room = budget if source.left is None else source.left
     plan = _plan(source, room, batch_size, batches)
     width = None  # of the features, where real data say
@@ -124,8 +123,8 @@ def birthday_test(
     found = []
     for number in range(plan.batches):
         found.append(look(plan.size, show))
-        if on_batch:
-            on_batch(number + 1, plan.batches)
+        if progress:
+            progress(number + 1, plan.batches, "birthday test")
     _refuse_repeats(found, source)
     return _result(found, plan.size, confidence, look, show)
 

@@ -24,8 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record, check_confidence
-from ._distances import OnBlock
+from .._core import BadInput, Progress, Record, check_confidence, or_global
 from ._estimates import one_pass
 from ._neighbours import nearest
 from ._pairs import equal_rows
@@ -74,11 +73,11 @@ def intrinsic_dimension(
     k: int | None = None,
     confidence: float = 0.95,
     generator: torch.Generator | None = None,
-    on_block: OnBlock | None = None,
+    progress: Progress | None = None,
 ) -> Dimension:
     """The dimension with its interval; `k` neighbours for "likelihood" (10), 2 for "twonn".
 
-    `generator` (seed 0 if none) draws the half of the points of `at_half`.
+    `generator` (torch's global one if None) draws the half of the points of `at_half`.
     """
     points = flat_points(points, "the points")
     if method not in ("twonn", "likelihood"):
@@ -94,20 +93,20 @@ def intrinsic_dimension(
     least = max(FEWEST, 2 * k)
     if len(points) < least:
         raise BadInput(f"at least {least} different points", got=len(points), do="add some")
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
-    value, error = estimate(*_found(points, k, one_pass(on_block, 0, 3)))
+    generator = or_global(generator)
+    value, error = estimate(*_found(points, k, one_pass(progress, 0, 3)))
     at_half = None
     if len(points) // 2 >= least:
         halves = torch.randperm(len(points), generator=generator).tensor_split(2)
-        parts = [_found(points[half], k, one_pass(on_block, 1 + i, 3)) for i, half in enumerate(halves)]
+        parts = [_found(points[half], k, one_pass(progress, 1 + i, 3)) for i, half in enumerate(halves)]
         at_half = sum(estimate(*part)[0] for part in parts) / 2
     low, high = interval(value, error, at_half, confidence)
     high = max(value, min(high, points.shape[1]))
     return Dimension(method, value, error, low, high, confidence, at_half, len(points), duplicates, k)
 
 
-def _found(points: Tensor, k: int, on_block: OnBlock | None) -> tuple[Tensor, Tensor]:
-    return nearest(points, points, k, same=True, on_block=on_block)
+def _found(points: Tensor, k: int, progress: Progress | None) -> tuple[Tensor, Tensor]:
+    return nearest(points, points, k, same=True, progress=progress)
 
 
 def estimate(distance: Tensor, index: Tensor) -> tuple[float, float]:

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.func import jvp, vjp
 
-from .._core import BadInput
-from ._distances import OnBlock
+from .._core import BadInput, Progress
 from ._interpolation import Decode, check_alone, check_seeds, decode_all
 
 SMALL = 256  # seed dimensions up to which JᵀJ is computed whole
@@ -74,7 +73,7 @@ def principal_directions(
     whole: bool | None = None,
     rounds: int = ROUNDS,
     generator: torch.Generator | None = None,
-    on_block: OnBlock | None = None,
+    progress: Progress | None = None,
 ) -> Directions:
     """The directions along which pictures change most, on average over the seeds (or at one seed).
 
@@ -88,12 +87,12 @@ def principal_directions(
     check_alone(decode, seeds)
     whole = latent <= SMALL if whole is None else whole
     if whole:
-        matrix = _squared_jacobian(decode, seeds, on_block)
+        matrix = _squared_jacobian(decode, seeds, progress)
         values, vectors = torch.linalg.eigh(matrix)
         values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
         total = float(matrix.trace().sqrt())
     else:
-        values, vectors = _subspace(decode, seeds, count, rounds, generator, on_block)
+        values, vectors = _subspace(decode, seeds, count, rounds, generator, progress)
         total = None
     if not float(values[0]) > 0:
         raise BadInput(
@@ -116,7 +115,7 @@ def _change(decode: Decode, seeds: Tensor, tangent: Tensor) -> Tensor:
     return found.detach()
 
 
-def _squared_jacobian(decode: Decode, seeds: Tensor, on_block: OnBlock | None) -> Tensor:
+def _squared_jacobian(decode: Decode, seeds: Tensor, progress: Progress | None) -> Tensor:
     """The mean of JᵀJ in float64, a block of seeds at a time."""
     latent = seeds.shape[1]
     basis = torch.eye(latent, dtype=seeds.dtype, device=seeds.device)
@@ -127,8 +126,8 @@ def _squared_jacobian(decode: Decode, seeds: Tensor, on_block: OnBlock | None) -
         changes = [_change(decode, block, one).flatten() for one in basis]  # seeds and pixels in a row
         flat = torch.stack(changes, dim=1).double()
         total += (flat.T @ flat).cpu()
-        if on_block is not None:
-            on_block(done, len(blocks))
+        if progress is not None:
+            progress(done, len(blocks), "directions")
     return total / len(seeds)
 
 
@@ -138,7 +137,7 @@ def _subspace(
     count: int,
     rounds: int,
     generator: torch.Generator | None,
-    on_block: OnBlock | None,
+    progress: Progress | None,
 ) -> tuple[Tensor, Tensor]:
     """The largest eigenvalues of the mean of JᵀJ and their vectors, by products with it alone."""
     if rounds < 1:
@@ -151,8 +150,8 @@ def _subspace(
         product = torch.stack([_product(decode, seeds, one) for one in basis.T.to(seeds)], dim=1)
         if done < rounds:
             basis = product
-        if on_block is not None:
-            on_block(done, rounds)
+        if progress is not None:
+            progress(done, rounds, "directions")
     values, turn = torch.linalg.eigh((basis.T @ product + product.T @ basis) / 2)
     return values.flip(0)[:count], (basis @ turn.flip(1))[:, :count]
 
@@ -165,7 +164,7 @@ def _product(decode: Decode, seeds: Tensor, vector: Tensor) -> Tensor:
 
 
 def label_direction(
-    decode: Decode, classify: Classify, label: int, seeds: Tensor, *, batch: int = 256
+    decode: Decode, classify: Classify, label: int, seeds: Tensor, *, batch_size: int = 256
 ) -> LabelDirection:
     """The mean over every other seed of the gradient of log p(label | picture), as a unit vector.
 
@@ -174,7 +173,9 @@ def label_direction(
     """
     check_seeds(seeds, least=4)
     check_alone(decode, seeds)
-    gradients = torch.cat([_climb(decode, classify, label, part) for part in seeds.split(batch)]).double()
+    gradients = torch.cat(
+        [_climb(decode, classify, label, part) for part in seeds.split(batch_size)]
+    ).double()
     return _towards(gradients, seeds)
 
 
@@ -244,7 +245,13 @@ def _towards(gradients: Tensor, seeds: Tensor) -> LabelDirection:
 
 
 def direction_strips(
-    decode: Decode, seeds: Tensor, direction: Tensor, *, reach: float = 3.0, steps: int = 7, batch: int = 256
+    decode: Decode,
+    seeds: Tensor,
+    direction: Tensor,
+    *,
+    reach: float = 3.0,
+    steps: int = 7,
+    batch_size: int = 256,
 ) -> Tensor:
     """The pictures from −reach to +reach along a direction through each seed: seeds × steps × picture.
 
@@ -262,5 +269,5 @@ def direction_strips(
     unit = (direction / direction.norm()).to(seeds)
     places = torch.linspace(-reach, reach, steps, dtype=seeds.dtype, device=seeds.device)
     moved = seeds.unsqueeze(1) + places[:, None] * unit
-    pictures = decode_all(decode, moved.flatten(0, 1), batch)
+    pictures = decode_all(decode, moved.flatten(0, 1), batch_size)
     return pictures.reshape(*moved.shape[:2], *pictures.shape[1:])

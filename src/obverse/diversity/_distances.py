@@ -6,7 +6,6 @@ near-duplicates. So it only chooses candidates, and those are measured by their 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -14,8 +13,6 @@ from torch import Tensor
 
 BLOCK = 2048  # rows: a block of distances takes 16 MB, and the product still has its full speed
 _CHUNK = 2**20  # values of differences held at a time, in float64: 8 MB
-
-OnBlock = Callable[[int, int], None]  # (done, total)
 
 
 @dataclass(frozen=True, eq=False)

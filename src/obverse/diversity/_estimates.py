@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .._core import Record
-from ._distances import OnBlock
+from .._core import Progress, Record
 
 _PART = 1000  # ticks of a pass
 
@@ -24,12 +23,12 @@ class Estimate(Record):
         return f"{self.value:.3g} ± {self.error:.2g}"
 
 
-def one_pass(on_block: OnBlock | None, number: int, passes: int) -> OnBlock | None:
-    """What pass `number` (from 0) of several calls: `on_block` sees one progress from start to end."""
-    if on_block is None:
+def one_pass(progress: Progress | None, number: int, passes: int) -> Progress | None:
+    """What pass `number` (from 0) of several calls: `progress` sees one progress from start to end."""
+    if progress is None:
         return None
 
-    def tell(done: int, total: int) -> None:
-        on_block(number * _PART + done * _PART // total, passes * _PART)
+    def tell(done: int, total: int, what: str) -> None:
+        progress(number * _PART + done * _PART // total, passes * _PART, what)
 
     return tell

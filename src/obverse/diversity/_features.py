@@ -14,8 +14,8 @@ from math import cos, pi
 import torch
 from torch import Tensor, nn
 
-from .._core import BadInput
-from ._distances import BLOCK, OnBlock
+from .._core import BadInput, Progress, or_global
+from ._distances import BLOCK
 from ._sources import checked_samples, flat_points
 
 BATCH = 256  # images at a time
@@ -35,20 +35,20 @@ class Features:
 
     name: str
     rows: Callable[[Tensor], Tensor]
-    batch: int | None = BATCH
+    batch_size: int | None = BATCH
 
-    def __call__(self, images: Tensor, on_block: OnBlock | None = None) -> Tensor:
+    def __call__(self, images: Tensor, progress: Progress | None = None) -> Tensor:
         """n × d features in float32, on the CPU."""
         if not isinstance(images, Tensor) or images.ndim < 1 or len(images) < 1:
             got = f"shape {tuple(images.shape)}" if isinstance(images, Tensor) else type(images).__name__
             raise BadInput("a tensor of images", got=got, do="give one image a row")
         images = checked_samples(images, "the images")
-        if self.batch is None:
+        if self.batch_size is None:
             whole = self._checked(self.rows(images), images)
-            if on_block:
-                on_block(1, 1)
+            if progress:
+                progress(1, 1, "features")
             return whole
-        batches = images.split(self.batch)
+        batches = images.split(self.batch_size)
         found: Tensor | None = None
         for done, batch in enumerate(batches, start=1):
             rows = self._checked(self.rows(batch), batch)
@@ -60,10 +60,10 @@ class Features:
                     got=f"{found.shape[1]} and {rows.shape[1]}",
                     do="give a net with an output of one size",
                 )
-            start = (done - 1) * self.batch
+            start = (done - 1) * self.batch_size
             found[start : start + len(rows)] = rows
-            if on_block:
-                on_block(done, len(batches))
+            if progress:
+                progress(done, len(batches), "features")
         assert found is not None
         return found
 
@@ -93,15 +93,15 @@ class Features:
 
 def pixels() -> Features:
     """The images themselves, not copied if they are in float32."""
-    return Features("pixels", lambda images: images, batch=None)
+    return Features("pixels", lambda images: images, batch_size=None)
 
 
-def of_module(net: nn.Module, *, batch: int = BATCH, name: str | None = None) -> Features:
+def of_module(net: nn.Module, *, batch_size: int = BATCH, name: str | None = None) -> Features:
     """What a net returns, flattened. It runs in eval mode without gradients, and keeps the mode it had."""
     if not isinstance(net, nn.Module):
         raise BadInput("an nn.Module", got=type(net).__name__, do="wrap a function: nn.Module with forward")
-    if batch < 1:
-        raise BadInput("batches of at least one image", got=batch, do=f"use {BATCH}")
+    if batch_size < 1:
+        raise BadInput("batches of at least one image", got=batch_size, do=f"use {BATCH}")
     title = name or type(net).__name__
 
     def rows(images: Tensor) -> Tensor:
@@ -117,7 +117,7 @@ def of_module(net: nn.Module, *, batch: int = BATCH, name: str | None = None) ->
             ) from error
         return found
 
-    return Features(title, rows, batch)
+    return Features(title, rows, batch_size)
 
 
 @contextmanager
@@ -199,25 +199,25 @@ def train_encoder(
     *,
     width: int = WIDTH,
     steps: int = STEPS,
-    batch: int = PICTURES,
+    batch_size: int = PICTURES,
     noise: float = NOISE,
     generator: torch.Generator | None = None,
-    on_step: OnBlock | None = None,
+    progress: Progress | None = None,
 ) -> Features:
     """A small autoencoder that removes noise from these images; its middle layer, standardized.
 
     Train it on real data that no sample is judged against one by one, or on the training set: features made
-    by the samples themselves would look at what these do well. `generator` (seed 0 if none) settles every
-    weight and every batch; the global random state is not touched.
+    by the samples themselves would look at what these do well. `generator` (torch's global one if None)
+    settles every weight and every batch.
     """
     images = checked_samples(images, "the images").to(torch.float32)
     flat_points(images, "the images")  # at least two, and they differ
-    for value, what in ((width, "features"), (steps, "steps"), (batch, "images a step")):
+    for value, what in ((width, "features"), (steps, "steps"), (batch_size, "images a step")):
         if type(value) is not int or value < 1:
             raise BadInput(f"at least one of the {what}", got=value, do="use the default")
     if not 0 <= noise < float("inf"):
         raise BadInput("noise of at least 0", got=noise, do=f"use {NOISE}")
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     with torch.device("meta"):  # so that no weight is drawn from the global random state
         encoder = Encoder(images.shape[1:], width)
         net = nn.ModuleList([encoder, _decoder(encoder)])
@@ -228,7 +228,7 @@ def train_encoder(
     deviation, mean = torch.std_mean(encoder.prepare(some).double())
     encoder.shift, encoder.scale = mean.float(), deviation.float().clamp(min=torch.finfo(torch.float32).tiny)
     encoder.centre, encoder.spread = torch.zeros(width), torch.ones(width)
-    _fit(encoder, net[1], images, steps, batch, noise, generator, on_step)
+    _fit(encoder, net[1], images, steps, batch_size, noise, generator, progress)
     rows = torch.cat([_plain(encoder, part) for part in some.split(BATCH)]).double()
     spread, centre = torch.std_mean(rows, dim=0)
     encoder.centre, encoder.spread = centre.float(), torch.where(spread > 0, spread, 1.0).float()
@@ -261,16 +261,16 @@ def _fit(
     decoder: nn.Module,
     images: Tensor,
     steps: int,
-    batch: int,
+    batch_size: int,
     noise: float,
     generator: torch.Generator,
-    on_step: OnBlock | None,
+    progress: Progress | None,
 ) -> None:
     """Adam on the squared error of the clean image, the rate falling to 0 along a cosine."""
     weights = [*encoder.parameters(), *decoder.parameters()]
     optimizer = torch.optim.Adam(weights, lr=RATE)
     for step in range(steps):
-        rows = torch.randint(len(images), (batch,), generator=generator)
+        rows = torch.randint(len(images), (batch_size,), generator=generator)
         clean = encoder.prepare(images[rows])
         noisy = clean + noise * torch.randn(clean.shape, generator=generator)
         with torch.enable_grad():
@@ -281,5 +281,5 @@ def _fit(
         for group in optimizer.param_groups:
             group["lr"] = RATE * (1 + cos(pi * step / steps)) / 2
         optimizer.step()
-        if on_step:
-            on_step(step + 1, steps)
+        if progress:
+            progress(step + 1, steps, "training the encoder")

@@ -81,11 +81,11 @@ def path(start: Tensor, end: Tensor, steps: int = 8, kind: Kind = "spherical") -
 
 
 @torch.no_grad()
-def decode_all(decode: Decode, seeds: Tensor, batch: int = 256) -> Tensor:
+def decode_all(decode: Decode, seeds: Tensor, batch_size: int = 256) -> Tensor:
     """What the generator makes of each seed, in blocks: checked to be finite, one picture a seed."""
     check_seeds(seeds)
-    made = [decode(part) for part in seeds.split(batch)]
-    for pictures, part in zip(made, seeds.split(batch), strict=True):
+    made = [decode(part) for part in seeds.split(batch_size)]
+    for pictures, part in zip(made, seeds.split(batch_size), strict=True):
         if not isinstance(pictures, Tensor) or len(pictures) != len(part) or pictures.ndim < 2:
             raise BadInput(
                 f"a tensor of {len(part)} pictures from decode, one for each seed",
@@ -120,9 +120,9 @@ def strips(
     steps: int = 8,
     *,
     kind: Kind = "spherical",
-    batch: int = 256,
+    batch_size: int = 256,
 ) -> Tensor:
     """The pictures along each path: pairs × steps × picture."""
     seeds = path(start, end, steps, kind)
-    pictures = decode_all(decode, seeds.flatten(0, 1), batch)
+    pictures = decode_all(decode, seeds.flatten(0, 1), batch_size)
     return pictures.reshape(*seeds.shape[:2], *pictures.shape[1:])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .._core import BadInput
+from .._core import BadInput, Progress
 
 MOST = 5000  # pictures to fit on; more change little for a linear classifier
 RIDGE = 1e-3  # of ½‖W‖², beside the mean log-loss: keeps the fit unique and its scores moderate
@@ -34,7 +33,7 @@ def fit_scores(
     *,
     most: int = MOST,
     generator: torch.Generator | None = None,
-    on_step: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> LinearScores:
     """Multinomial logistic regression on pixels, by L-BFGS, on at most `most` pictures drawn at random.
 
@@ -62,8 +61,8 @@ def fit_scores(
     def loss() -> Tensor:
         nonlocal steps
         steps += 1
-        if on_step is not None:
-            on_step(min(steps, ROUNDS), ROUNDS)
+        if progress is not None:
+            progress(min(steps, ROUNDS), ROUNDS, "label scores")
         search.zero_grad()
         with torch.enable_grad():
             scores = (inputs - centre) @ weight.T + offset

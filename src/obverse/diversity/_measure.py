@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput, versions
+from .._core import BadInput, Progress, or_global, versions
 from ._birthday import Birthday, birthday_test
 from ._dimension import Dimension, intrinsic_dimension
 from ._features import Features
@@ -23,7 +23,7 @@ from ._labels import LinearScores, fit_scores
 from ._memorization import Memorization, memorization
 from ._moments import Moments, moments
 from ._quality import Quality, quality
-from ._run import OnProgress, Run
+from ._run import Run
 from ._scales import scale_notes
 from ._sources import Source, open_source
 from ._vendi import Vendi, vendi
@@ -72,7 +72,7 @@ def assess(
     generator: torch.Generator | None = None,
     settings: Mapping[str, Any] | None = None,
     notes: tuple[str, ...] = (),
-    on_progress: OnProgress | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Diversity, Pictures]:
     """Every test that the inputs allow, and the pictures that belong to them.
 
@@ -86,10 +86,10 @@ def assess(
     started = time.perf_counter()
     if samples < FEWEST:
         raise BadInput(f"at least {FEWEST} samples", got=samples, do=f"{SAMPLES} are usual")
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     opened = open_source(source)
     pool = None if opened.pool is None else len(opened.pool)
-    run = Run(features, generator, confidence, on_progress)
+    run = Run(features, generator, confidence, progress)
     own = _some(opened, samples, generator)
     data = {name: _data(x, name, own, generator) for name, x in (("train", train), ("real", real))}
     given = {name: x for name, (x, _) in data.items()}
@@ -105,7 +105,7 @@ def assess(
         features=run.features,
         budget=budget,
         show=SHOWN,
-        on_batch=run.bar("birthday test"),
+        progress=run.bar("birthday test"),
     )
     scores = _scores(run, labelled)
     compared = _Compared(run, own, given["train"], given["real"], scores)
@@ -245,7 +245,7 @@ class _Compared:
                 real,
                 confidence=run.confidence,
                 generator=run.generator,
-                on_block=run.bar(what),
+                progress=run.bar(what),
             ),
         )
 
@@ -260,9 +260,9 @@ class _Compared:
         size = min(len(points), len(real) // 2)
         reference, other = real[order[:size]], real[order[size : 2 * size]]
         own = points[:size]
-        found = run.attempt(what, lambda: quality(own, reference, on_block=run.bar(what)))
+        found = run.attempt(what, lambda: quality(own, reference, progress=run.bar(what)))
         again = f"{what} of real data"
-        return found, run.attempt(again, lambda: quality(other, reference, on_block=run.bar(again)))
+        return found, run.attempt(again, lambda: quality(other, reference, progress=run.bar(again)))
 
     @staticmethod
     def _moments(run: Run, points: Tensor, real: Tensor | None, logits: Tensor | None) -> Moments | None:
@@ -278,7 +278,7 @@ class _Compared:
             return None
         return run.attempt(
             what,
-            lambda: moments(points, real, logits=logits, generator=run.generator, on_step=run.bar(what)),
+            lambda: moments(points, real, logits=logits, generator=run.generator, progress=run.bar(what)),
         )
 
     @staticmethod
@@ -286,18 +286,18 @@ class _Compared:
         """Of as many samples as real data: the score grows with their number."""
         what = "Vendi score"
         size = len(points) if real is None else min(len(points), len(real))
-        found = run.attempt(what, lambda: vendi(points[:size], on_block=run.bar(what)))
+        found = run.attempt(what, lambda: vendi(points[:size], progress=run.bar(what)))
         if real is None:
             run.skip(f"{what} of real data", NO_REAL)
             return found, None
         some = real[torch.randperm(len(real), generator=run.generator)[:size]]
         again = f"{what} of real data"
-        return found, run.attempt(again, lambda: vendi(some, on_block=run.bar(again)))
+        return found, run.attempt(again, lambda: vendi(some, progress=run.bar(again)))
 
 
 def _dimension(run: Run, points: Tensor, what: str) -> Dimension:
     return intrinsic_dimension(
-        points, confidence=run.confidence, generator=run.generator, on_block=run.bar(what)
+        points, confidence=run.confidence, generator=run.generator, progress=run.bar(what)
     )
 
 
@@ -308,5 +308,5 @@ def _scores(run: Run, labelled: Labelled | None) -> LinearScores | None:
     what = "classifier"
     x, y, names = labelled
     return run.attempt(
-        what, lambda: fit_scores(x, y, len(names), generator=run.generator, on_step=run.bar(what))
+        what, lambda: fit_scores(x, y, len(names), generator=run.generator, progress=run.bar(what))
     )

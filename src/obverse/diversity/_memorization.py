@@ -21,8 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record
-from ._distances import OnBlock
+from .._core import BadInput, Progress, Record, or_global
 from ._estimates import one_pass
 from ._neighbours import nearest
 from ._sources import flat_points
@@ -171,9 +170,9 @@ def memorization(
     confidence: float = 0.95,
     shuffles: int = SHUFFLES,
     generator: torch.Generator | None = None,
-    on_block: OnBlock | None = None,
+    progress: Progress | None = None,
 ) -> Memorization:
-    """All of it, from features with one row a picture. `generator`: seed 0 if none."""
+    """All of it, from features with one row a picture. `generator`: torch's global one if None."""
     samples, training = flat_points(samples, constant=True), flat_points(training, "the training set")
     real = None if held_out is None else flat_points(held_out, "the held-out data")
     for other, name in ((samples, "samples"), (real, "held-out data")):
@@ -187,21 +186,21 @@ def memorization(
     _check_share(level, "a level")
     if type(shuffles) is not int or shuffles < 1:
         raise BadInput("at least one shuffle", got=shuffles, do=f"use {SHUFFLES}")
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     passes = 2 if real is None else 5
     near = min(NEAR, len(training))
-    distance, index = nearest(samples, training, near, on_block=one_pass(on_block, 0, passes))
+    distance, index = nearest(samples, training, near, progress=one_pass(progress, 0, passes))
     order = distance[:, 0].argsort(stable=True)[:SHOWN].tolist()
     closest = tuple(Closest(i, int(index[i, 0]), float(distance[i, 0])) for i in order)
-    mine = authentic(distance[:, 0], index[:, 0], training, on_block=one_pass(on_block, 1, passes))
+    mine = authentic(distance[:, 0], index[:, 0], training, progress=one_pass(progress, 1, passes))
     counts = len(samples), len(training), 0 if real is None else len(real), confidence
     median = float(distance[:, 0].median())
     if real is None:
         share = Authentic(float(mine.double().mean()), None, None)
         return Memorization(*counts, median, None, share, None, None, None, closest)
-    far, where = nearest(real, training, on_block=one_pass(on_block, 2, passes))
-    theirs = authentic(far[:, 0], where[:, 0], training, on_block=one_pass(on_block, 3, passes))
-    away, place = nearest(samples, real, min(NEAR, len(real)), on_block=one_pass(on_block, 4, passes))
+    far, where = nearest(real, training, progress=one_pass(progress, 2, passes))
+    theirs = authentic(far[:, 0], where[:, 0], training, progress=one_pass(progress, 3, passes))
+    away, place = nearest(samples, real, min(NEAR, len(real)), progress=one_pass(progress, 4, passes))
     asked = _cells(min(len(samples), len(real)), cells)
     middles = centres(training, asked, generator)
     return Memorization(
@@ -219,11 +218,11 @@ def memorization(
 
 
 def authentic(
-    distance: Tensor, index: Tensor, training: Tensor, *, on_block: OnBlock | None = None
+    distance: Tensor, index: Tensor, training: Tensor, *, progress: Progress | None = None
 ) -> Tensor:
     """Which points are farther from their nearest training point (`index`) than that from any other."""
     asked, back = torch.unique(index, return_inverse=True)
-    found, which = nearest(training[asked], training, 2, on_block=on_block)
+    found, which = nearest(training[asked], training, 2, progress=progress)
     # A point finds itself first; where equal ones push it out, the nearest other is at 0 all the same.
     own = torch.where(which[:, 0] == asked, found[:, 1], found[:, 0])
     return distance > own[back]
@@ -308,7 +307,7 @@ def data_copying(
     """
     from scipy import stats
 
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     weights, values, dealt = [], [], []
     for number in torch.unique(cell).tolist():
         mine, theirs = samples[cell == number], held_out[cell_held_out == number]
@@ -367,7 +366,7 @@ def sides(
     held-out points are alike to the generator, sides can be dealt to the real points anew: exact for any
     samples, also where many share a nearest point. Points that are equally near share a sample.
     """
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     distance = torch.cat([to_training[0], to_held_out[0]], 1)
     index = torch.cat([to_training[1], to_held_out[1] + sizes[0]], 1)
     ranked = distance.sort(1).values

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from .._core import BadInput, Record, require
-from ._distances import BLOCK, OnBlock, centre
+from .._core import BadInput, Progress, Record, or_global, require
+from ._distances import BLOCK, centre
 from ._estimates import Estimate
 from ._features import Features
 from ._sources import flat_points
@@ -69,11 +69,11 @@ def moments(
     *,
     logits: Tensor | None = None,
     generator: torch.Generator | None = None,
-    on_step: OnBlock | None = None,
+    progress: Progress | None = None,
 ) -> Moments:
     """All three from n × d features; `logits`: class scores of the samples, for the inception score.
 
-    `generator` (seed 0 if none) draws the halves, blocks and splits.
+    `generator` (torch's global one if None) draws the halves, blocks and splits.
     """
     samples, real = flat_points(samples, constant=True), flat_points(real, "the real data")
     if samples.shape[1] != real.shape[1] or real.shape[1] > WIDEST:
@@ -88,11 +88,11 @@ def moments(
             got=f"{len(samples)} and {len(real)}",
             do="add some",
         )
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     size = min(len(samples), len(real) // 2)
     some = torch.randperm(len(samples), generator=generator)[:size]
     one, other = torch.randperm(len(real), generator=generator)[: 2 * size].split(size)
-    tell = _steps(on_step, 4)
+    tell = _steps(progress, 4)
     fid = frechet_distance(samples, real)
     tell(1)
     floor = frechet_distance(real, real, other, one)
@@ -202,7 +202,7 @@ def inception(*, logits: bool = False) -> Features:
             found: Tensor = net((images * 255).round().to(torch.uint8).expand(-1, 3, -1, -1))
         return found
 
-    return Features("inception logits" if logits else "inception", rows, batch=64)
+    return Features("inception logits" if logits else "inception", rows, batch_size=64)
 
 
 def _metric(module: str, name: str, **settings: Any) -> Any:
@@ -219,10 +219,11 @@ def _metric(module: str, name: str, **settings: Any) -> Any:
 @contextmanager
 def _seeded(generator: torch.Generator) -> Iterator[None]:
     """torchmetrics draws from the global random state: lend it one, and put the old one back."""
+    seed = int(torch.randint(2**62, (), generator=generator))  # outside: it may be the global generator's
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        torch.manual_seed(seed)
         yield
 
 
-def _steps(on_step: OnBlock | None, total: int) -> Any:
-    return (lambda done: on_step(done, total)) if on_step else (lambda done: None)
+def _steps(progress: Progress | None, total: int) -> Any:
+    return (lambda done: progress(done, total, "moments")) if progress else (lambda done: None)

@@ -11,8 +11,8 @@ from math import inf
 import torch
 from torch import Tensor
 
-from .._core import BadInput
-from ._distances import BLOCK, OnBlock, Rows, approximate, centre, exact, margin, rows
+from .._core import BadInput, Progress
+from ._distances import BLOCK, Rows, approximate, centre, exact, margin, rows
 from ._sources import flat_points
 
 _SPARE = 8  # candidates beyond k: nearly always enough to be sure
@@ -25,7 +25,7 @@ def nearest(
     *,
     same: bool = False,
     block: int = BLOCK,
-    on_block: OnBlock | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(distance float64, index), n × k, the nearest first.
 
@@ -42,8 +42,8 @@ def nearest(
         part = queries[start : start + block]
         own = torch.arange(start, start + len(part)) if same else None
         found.append(_block(part, reference, middle, k, own, block))
-        if on_block:
-            on_block(number + 1, total)
+        if progress:
+            progress(number + 1, total, "nearest neighbours")
     return torch.cat([distance for distance, _ in found]), torch.cat([index for _, index in found])
 
 

@@ -14,8 +14,8 @@ from math import inf, isfinite, nan
 import torch
 from torch import Tensor
 
-from .._core import BadInput
-from ._distances import BLOCK, OnBlock, Rows, approximate, centre, exact, margin, rows
+from .._core import BadInput, OneLine, Progress
+from ._distances import BLOCK, Rows, approximate, centre, exact, margin, rows
 from ._sources import flat_points
 
 GLANCE = 16  # columns that rows are first told apart by
@@ -24,7 +24,7 @@ _CROWDED = 16  # candidates a row from which a block is searched again in float6
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(OneLine):
     """Pairs of points and their distances, the closest first; `first` < `second`."""
 
     distance: Tensor  # float64
@@ -45,14 +45,14 @@ class Close:
 
 
 def closest_pairs(
-    points: Tensor, k: int = 10, *, block: int = BLOCK, on_block: OnBlock | None = None
+    points: Tensor, k: int = 10, *, block: int = BLOCK, progress: Progress | None = None
 ) -> Pairs:
     """The k closest of all pairs; of pairs at the same distance any may be left out."""
-    return close_pairs(points, -1.0, k, block=block, on_block=on_block).closest
+    return close_pairs(points, -1.0, k, block=block, progress=progress).closest
 
 
 def close_pairs(
-    points: Tensor, threshold: float, k: int = 10, *, block: int = BLOCK, on_block: OnBlock | None = None
+    points: Tensor, threshold: float, k: int = 10, *, block: int = BLOCK, progress: Progress | None = None
 ) -> Close:
     """All pairs at a distance of at most `threshold`, counted, and the k closest of all pairs."""
     points = flat_points(points, "the points", constant=True)
@@ -63,7 +63,7 @@ def close_pairs(
     # Most often nothing is equal, and the points need no copy.
     distinct = points if len(kept) == len(points) else points[kept]
     search = _Search(distinct, torch.bincount(group), threshold, k, block)
-    search.run(on_block)
+    search.run(progress)
     degree = search.degree[group]
     if threshold >= 0:
         degree = degree + search.sizes[group] - 1  # its equals
@@ -120,7 +120,7 @@ class _Search:
         self.pairs = torch.zeros(0, 2, dtype=torch.int64)
         self._kept: dict[int, Rows] = {}
 
-    def run(self, on_block: OnBlock | None) -> None:
+    def run(self, progress: Progress | None) -> None:
         starts = list(range(0, len(self.points), self.block))
         total, done = len(starts) * (len(starts) + 1) // 2, 0
         for i in starts:
@@ -128,8 +128,8 @@ class _Search:
             for j in starts[starts.index(i) :]:
                 self._block(i, j, a, a if i == j else self._rows(j))
                 done += 1
-                if on_block:
-                    on_block(done, total)
+                if progress:
+                    progress(done, total, "closest pairs")
 
     def _rows(self, start: int) -> Rows:
         if start in self._kept:

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record
-from ._distances import BLOCK, OnBlock, approximate, centre, margin, rows
+from .._core import BadInput, Progress, Record
+from ._distances import BLOCK, approximate, centre, margin, rows
 from ._estimates import Estimate, one_pass
 from ._neighbours import nearest
 from ._sources import flat_points
@@ -71,7 +71,7 @@ def expected_coverage(samples: int, real: int, k: int) -> float:
     return 1 - prod((real - i) / (real + samples - i) for i in range(1, k + 1))
 
 
-def quality(samples: Tensor, real: Tensor, k: int = K, *, on_block: OnBlock | None = None) -> Quality:
+def quality(samples: Tensor, real: Tensor, k: int = K, *, progress: Progress | None = None) -> Quality:
     """All four from two sets of features, one row a picture; a ball contains its border."""
     samples, real = flat_points(samples, "the samples", constant=True), flat_points(real, "the real data")
     if samples.shape[1] != real.shape[1]:
@@ -84,11 +84,11 @@ def quality(samples: Tensor, real: Tensor, k: int = K, *, on_block: OnBlock | No
     if type(k) is not int or not 1 <= k < least:
         raise BadInput(f"k from 1 to {least - 1}", got=k, do="use more points, or a smaller k")
     own, other = _groups(len(samples)), _groups(len(real))
-    of_real = _radii(real, other, k, one_pass(on_block, 0, 5))
-    of_samples = _radii(samples, own, k, one_pass(on_block, 1, 5))
-    inside = _inside(samples, real, of_real, one_pass(on_block, 2, 5))
-    back = _inside(real, samples, of_samples, one_pass(on_block, 3, 5))
-    found = nearest(real, samples, min(SPARE, len(samples)), on_block=one_pass(on_block, 4, 5))
+    of_real = _radii(real, other, k, one_pass(progress, 0, 5))
+    of_samples = _radii(samples, own, k, one_pass(progress, 1, 5))
+    inside = _inside(samples, real, of_real, one_pass(progress, 2, 5))
+    back = _inside(real, samples, of_samples, one_pass(progress, 3, 5))
+    found = nearest(real, samples, min(SPARE, len(samples)), progress=one_pass(progress, 4, 5))
     closest = _without(*found, own, 1)
     hits = torch.cat([closest[:1] <= of_real, closest[1:] <= of_real[:1]]).double()
     return Quality(
@@ -123,15 +123,15 @@ def _without(distance: Tensor, index: Tensor, groups: Tensor, k: int) -> Tensor:
     return torch.stack(found)
 
 
-def _radii(points: Tensor, groups: Tensor, k: int, on_block: OnBlock | None) -> Tensor:
+def _radii(points: Tensor, groups: Tensor, k: int, progress: Progress | None) -> Tensor:
     """(1 + groups) × n: of all balls, and with each group left out; points of that group have no ball: −1."""
-    distance, index = nearest(points, points, min(k + SPARE, len(points) - 1), same=True, on_block=on_block)
+    distance, index = nearest(points, points, min(k + SPARE, len(points) - 1), same=True, progress=progress)
     radii = _without(distance, index, groups, k)
     radii[1:][groups == torch.arange(len(radii) - 1)[:, None]] = -1
     return radii
 
 
-def _inside(points: Tensor, centres: Tensor, radii: Tensor, on_block: OnBlock | None) -> Tensor:
+def _inside(points: Tensor, centres: Tensor, radii: Tensor, progress: Progress | None) -> Tensor:
     """(1 + groups) × n: in how many balls each point is.
 
     The product is in float64, and its rounding is added to each radius: a point on the border is inside.
@@ -147,8 +147,8 @@ def _inside(points: Tensor, centres: Tensor, radii: Tensor, on_block: OnBlock | 
             around, off = approximate(a, b), margin(a, b)
             for kind, limit in enumerate(reach[:, at : at + BLOCK] + off):
                 found[kind, start : start + BLOCK] += (around <= limit).sum(1)
-        if on_block:
-            on_block(done, len(starts))
+        if progress:
+            progress(done, len(starts), "quality")
     return found
 
 

@@ -8,12 +8,10 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from .._core import ObverseError
-from ._distances import OnBlock
+from .._core import ObverseError, Progress
 from ._features import Features
 from .results import Skipped
 
-OnProgress = Callable[[str, int, int], None]  # (what, done, total)
 Found = TypeVar("Found")
 
 
@@ -25,15 +23,15 @@ class Run:
         features: Features | None,
         generator: torch.Generator,
         confidence: float,
-        on_progress: OnProgress | None,
+        progress: Progress | None,
     ) -> None:
         self.features, self.generator = features, generator
-        self.confidence, self.on_progress = confidence, on_progress
+        self.confidence, self.progress = confidence, progress
         self.skipped: list[Skipped] = []
 
-    def bar(self, what: str) -> OnBlock | None:
-        tell = self.on_progress
-        return None if tell is None else lambda done, total: tell(what, done, total)
+    def bar(self, what: str) -> Progress | None:
+        tell = self.progress
+        return None if tell is None else lambda done, total, _: tell(done, total, what)
 
     def points(self, x: Tensor, what: str) -> Tensor:
         """What pictures are compared by; pixels need no copy."""
@@ -44,8 +42,8 @@ class Run:
 
     def attempt(self, what: str, test: Callable[[], Found]) -> Found | None:
         """The result, or None with the reason among what was left out."""
-        if self.on_progress is not None:
-            self.on_progress(what, 0, 1)
+        if self.progress is not None:
+            self.progress(0, 1, what)
         try:
             return test()
         except ObverseError as error:

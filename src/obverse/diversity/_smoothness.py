@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record, check_confidence, clopper_pearson
-from ._distances import OnBlock
+from .._core import BadInput, Progress, Record, check_confidence, clopper_pearson
 from ._interpolation import Decode, Kind, between, check_alone, decode_all
 from ._jumps import SIZE, Look, largest_change, narrowed
 
@@ -65,14 +64,14 @@ def path_length(
     kind: Kind = "spherical",
     confidence: float = 0.95,
     generator: torch.Generator | None = None,
-    batch: int = 128,
-    on_block: OnBlock | None = None,
+    batch_size: int = 128,
+    progress: Progress | None = None,
 ) -> PathLength:
     """Of Gaussian seeds, at a random place of each path; `features` maps pictures to vectors, or pixels."""
-    if latent < 1 or pairs < FEWEST or batch < 1:
+    if latent < 1 or pairs < FEWEST or batch_size < 1:
         raise BadInput(
-            f"a latent size ≥ 1, {FEWEST} pairs or more and a batch ≥ 1",
-            got=f"{latent}, {pairs} and {batch}",
+            f"a latent size ≥ 1, {FEWEST} pairs or more and a batch_size ≥ 1",
+            got=f"{latent}, {pairs} and {batch_size}",
             do="correct it",
         )
     if not 0 < step < 1:
@@ -83,12 +82,12 @@ def path_length(
     def look(seeds: Tensor) -> Tensor:
         return _features(decode_all(decode, seeds), features)
 
-    blocks = range(0, pairs, batch)
+    blocks = range(0, pairs, batch_size)
     walked = min(pairs, WALKED)
-    total = len(blocks) + len(range(0, walked, batch))
+    total = len(blocks) + len(range(0, walked, batch_size))
     drawn, squares, distances = [], [], []
     for done, first in enumerate(blocks, start=1):
-        count = min(batch, pairs - first)
+        count = min(batch_size, pairs - first)
         start, end = torch.randn(2, count, latent, generator=generator)
         share = torch.rand(count, generator=generator) * (1 - step)
         seeds = [start, end, between(start, end, share, kind), between(start, end, share + step, kind)]
@@ -96,8 +95,8 @@ def path_length(
         drawn.append((start, end, share))
         squares.append((there - here).square().sum(1))
         distances.append((other - one).square().sum(1))
-        if on_block is not None:
-            on_block(done, total)
+        if progress is not None:
+            progress(done, total, "paths")
     start, end, share = (torch.cat(parts) for parts in zip(*drawn, strict=True))
     size = SIZE * float(torch.cat(distances).mean()) ** 0.5
     if not size > 0:
@@ -106,13 +105,15 @@ def path_length(
             got="the same one for all seeds",
             do="nothing can be said of paths: the generator has collapsed",
         )
-    jumped = _jumped(look, (start, end, share), torch.cat(squares).sqrt() > size, size, step, kind, batch)
+    jumped = _jumped(
+        look, (start, end, share), torch.cat(squares).sqrt() > size, size, step, kind, batch_size
+    )
     jumping = 0
-    for done, first in enumerate(range(0, walked, batch), start=len(blocks) + 1):
-        some = slice(first, min(first + batch, walked))
+    for done, first in enumerate(range(0, walked, batch_size), start=len(blocks) + 1):
+        some = slice(first, min(first + batch_size, walked))
         jumping += int((largest_change(look, start[some], end[some], kind) > size).sum())
-        if on_block is not None:
-            on_block(done, total)
+        if progress is not None:
+            progress(done, total, "paths")
     found = _Steps(torch.cat(squares) / step**2, torch.cat(distances), jumped)
     return found.summary(step, kind, walked, jumping, confidence)
 
@@ -124,13 +125,13 @@ def _jumped(
     size: float,
     step: float,
     kind: Kind,
-    batch: int,
+    batch_size: int,
 ) -> Tensor:
     """Which of the steps that are large fall on a jump."""
     found = torch.zeros(len(large), dtype=torch.bool)
     which = large.nonzero().flatten()
-    for first in range(0, len(which), batch):
-        rows = which[first : first + batch]
+    for first in range(0, len(which), batch_size):
+        rows = which[first : first + batch_size]
         start, end, share = (part[rows] for part in paths)
         found[rows] = narrowed(look, start, end, share.double(), step, kind) > size
     return found

@@ -13,8 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record
-from ._distances import OnBlock
+from .._core import BadInput, Progress, Record
 from ._pairs import close_pairs, closest_pairs
 from ._sources import flat_points
 
@@ -56,7 +55,7 @@ def largest_batch(real: int, level: float = LEVEL) -> int:
 
 
 def calibrated(
-    real: Tensor, batch_size: int, level: float = LEVEL, *, on_block: OnBlock | None = None
+    real: Tensor, batch_size: int, level: float = LEVEL, *, progress: Progress | None = None
 ) -> Threshold:
     """Real batches of this size show a pair within the threshold with probability `level` at most.
 
@@ -78,7 +77,7 @@ def calibrated(
             got=f"{len(real):,} points, good for batches of {largest_batch(len(real), level):,}",
             do="add real data, use smaller batches, or give a threshold",
         )
-    above = float(closest_pairs(real, rank + 1, on_block=on_block).distance[-1])
+    above = float(closest_pairs(real, rank + 1, progress=progress).distance[-1])
     if above == 0:  # more equal real pictures than the level allows: equal is as strict as it gets
         rank = close_pairs(real, 0.0, 0).count
         level = min(1.0, (rank + 1) * asked / pairs)

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record
-from ._distances import BLOCK, OnBlock, approximate, centre, rows
+from .._core import BadInput, Progress, Record
+from ._distances import BLOCK, approximate, centre, rows
 from ._sources import flat_points
 
 LARGEST = 5000  # rows of a matrix whose eigenvalues are taken: 200 MB and under a minute
@@ -43,7 +43,7 @@ def vendi(
     kernel: Kernel = "cosine",
     *,
     bandwidth: float | None = None,
-    on_block: OnBlock | None = None,
+    progress: Progress | None = None,
 ) -> Vendi:
     """The score of n × d features. `bandwidth`: the median distance, or one for all sets to be compared.
 
@@ -61,12 +61,12 @@ def vendi(
             do="take some of the samples, as many of each set",
         )
     if kernel == "cosine":
-        matrix, bandwidth = _cosine(points, on_block), None
+        matrix, bandwidth = _cosine(points, progress), None
     else:
         bandwidth = median_distance(points) if bandwidth is None else bandwidth
         if not 0 < bandwidth < float("inf"):
             raise BadInput("a bandwidth above 0", got=bandwidth, do="give one; equal samples have none")
-        matrix = _rbf(points, bandwidth, on_block)
+        matrix = _rbf(points, bandwidth, progress)
     return Vendi(score(matrix), len(points), kernel, bandwidth)
 
 
@@ -82,7 +82,7 @@ def median_distance(points: Tensor) -> float:
     return float(torch.pdist(some).median())
 
 
-def _cosine(points: Tensor, on_block: OnBlock | None) -> Tensor:
+def _cosine(points: Tensor, progress: Progress | None) -> Tensor:
     """K/n, or where it is smaller XᵀX/n of the normalized rows."""
     count, width = points.shape
     if width >= count:
@@ -93,8 +93,8 @@ def _cosine(points: Tensor, on_block: OnBlock | None) -> Tensor:
     for done, block in enumerate(blocks, start=1):
         unit = _unit(block)
         total += unit.T @ unit
-        if on_block:
-            on_block(done, len(blocks))
+        if progress:
+            progress(done, len(blocks), "similarities")
     return total / count
 
 
@@ -109,7 +109,7 @@ def _unit(block: Tensor) -> Tensor:
     return unit
 
 
-def _rbf(points: Tensor, bandwidth: float, on_block: OnBlock | None) -> Tensor:
+def _rbf(points: Tensor, bandwidth: float, progress: Progress | None) -> Tensor:
     """K/n."""
     count = len(points)
     matrix = torch.empty(count, count, dtype=torch.float64)
@@ -120,7 +120,7 @@ def _rbf(points: Tensor, bandwidth: float, on_block: OnBlock | None) -> Tensor:
         for at, b in zip(starts, every, strict=True):
             squared = approximate(a, b).clamp_(min=0)
             matrix[start : start + BLOCK, at : at + BLOCK] = squared.div_(-2 * bandwidth**2).exp_()
-        if on_block:
-            on_block(number, len(starts))
+        if progress:
+            progress(number, len(starts), "similarities")
     found: Tensor = matrix.fill_diagonal_(1).div_(count)
     return found

@@ -64,7 +64,7 @@ def walk(
             pairs=pairs,
             confidence=run.confidence,
             generator=run.generator,
-            on_block=run.bar("paths between seeds"),
+            progress=run.bar("paths between seeds"),
         ),
     )
     made = run.attempt("strips", lambda: strips(decode, seeds[:STRIPS], seeds[STRIPS : 2 * STRIPS], STEPS))
@@ -75,7 +75,7 @@ def walk(
             seeds,
             min(STRIPS, latent),
             generator=run.generator,
-            on_block=run.bar("directions"),
+            progress=run.bar("directions"),
         ),
     )
     along, found = None, None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core import BadInput, GeneratorRun, ObverseError, explained
+from .._core import BadInput, GeneratorRun, ObverseError, Progress, explained
 from ..present import (
     Column,
     Json,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from ._features import Features
     from ._interpolation import Decode
-    from ._run import OnProgress
     from ._sources import Source
     from .results import Diversity
 
@@ -153,10 +152,7 @@ def diversity(
         with explained(out):
             out.mkdir(parents=True, exist_ok=True)
     generator = torch.Generator().manual_seed(seed)
-    with layer_progress(subject.source.name) as on_layer:
-        on_progress: OnProgress | None = (
-            None if on_layer is None else lambda what, done, total: on_layer(done, total, what)
-        )
+    with layer_progress(subject.source.name) as progress:
         options: dict[str, Any] = {
             name: usual[name] if value is None else value for name, value in asked.items()
         }
@@ -166,7 +162,7 @@ def diversity(
             subject.source,
             train=None if subject.train is None else subject.train.x,
             real=None if subject.real is None else subject.real.x,
-            features=_features(features, subject, usual["steps"], generator, on_progress),
+            features=_features(features, subject, usual["steps"], generator, progress),
             decode=subject.decode,
             latent=subject.latent,
             labelled=_labelled(subject),
@@ -190,7 +186,7 @@ def diversity(
                 "seed": seed,
             },
             notes=subject.missing + _broken(subject),
-            on_progress=on_progress,
+            progress=progress,
             **options,
         )
     if quick:
@@ -225,7 +221,7 @@ def _check(
 
 
 def _features(
-    name: str, subject: Subject, steps: int, generator: torch.Generator, on_progress: OnProgress | None
+    name: str, subject: Subject, steps: int, generator: torch.Generator, progress: Progress | None
 ) -> Features | None:
     """Trained on the training set where there is one: real data is what samples are judged against."""
     from ._features import train_encoder
@@ -237,9 +233,7 @@ def _features(
         given.x,
         steps=steps,
         generator=generator,
-        on_step=None
-        if on_progress is None
-        else lambda done, total: on_progress("training the encoder", done, total),
+        progress=progress,
     )
 
 

@@ -6,14 +6,13 @@ the ELBO for k = 1 and rises to log p(x) with k.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import log
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from .._core import BadInput
+from .._core import BadInput, Progress, or_global
 from ._networks import draw
 from ._vae import VAE, check_pixels, log_normal, reparametrize
 
@@ -46,39 +45,39 @@ def log_likelihood(
     vae: LatentModel,
     x: Tensor,
     samples: int = 1000,
-    batch: int = 10_000,
+    batch_size: int = 10_000,
     generator: torch.Generator | None = None,
-    on_block: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Tensor:
     """log p(x) in nats for each row of x, float64, from `samples` draws a row.
 
-    `batch` is how many pairs (x, z) are decoded at a time. `on_block(done, total)` counts these pairs.
+    `batch_size` is how many pairs (x, z) are decoded at a time; `progress` counts them.
     """
-    if samples < 1 or batch < 1:
-        raise BadInput("samples ≥ 1 and batch ≥ 1", got=f"{samples} and {batch}", do="raise them")
+    if samples < 1 or batch_size < 1:
+        raise BadInput("samples ≥ 1 and batch_size ≥ 1", got=f"{samples} and {batch_size}", do="raise them")
     if len(x) == 0:
         raise BadInput("rows of x", got="none", do="pass some data")
     if isinstance(vae, VAE):  # it makes pictures; another model may have any numbers
         check_pixels(x)
     elif not bool(torch.isfinite(x).all()):
         raise BadInput("finite values of x", got="NaN or infinity", do="leave these rows out")
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     found = torch.empty(len(x), dtype=torch.float64, device=x.device)
     done, total = 0, len(x) * samples
-    rows = min(batch, 1000)
+    rows = min(batch_size, 1000)
     for start in range(0, len(x), rows):
         part = x[start : start + rows]
         mean, log_variance = vae.encode(part)
         sums = torch.full((len(part),), -torch.inf, dtype=torch.float64, device=x.device)
         left = samples
         while left:
-            count = min(left, max(1, batch // len(part)))
+            count = min(left, max(1, batch_size // len(part)))
             noise = draw((count, *mean.shape), mean, generator)
             weights = _weights(vae, part, mean, log_variance, noise).double()
             sums = torch.logaddexp(sums, weights.logsumexp(0))
             left -= count
             done += count * len(part)
-            if on_block:
-                on_block(done, total)
+            if progress:
+                progress(done, total, "log-likelihood")
         found[start : start + rows] = sums - log(samples)
     return found

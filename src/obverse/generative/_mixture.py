@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from .._core import BadInput, Body
+from .._core import BadInput, Body, or_global
 from . import _networks as networks
 from ._wgan import check_batch, check_weight, draw_shares, gradient_penalty, interpolates, picture_maker
 
@@ -70,7 +70,7 @@ class Mixture(nn.Module):
         check_weight("entropy", entropy)
         if components < 1:
             raise BadInput("components ≥ 1", got=components, do="use 5")
-        generator = torch.Generator().manual_seed(0) if generator is None else generator
+        generator = or_global(generator)
         self.input_shape, self.latent = tuple(input_shape), latent + 1
         self.penalty, self.entropy = penalty, entropy
         self.generators = nn.ModuleList(
@@ -108,7 +108,7 @@ class Mixture(nn.Module):
         """D_j(x): (critics, n)."""
         return torch.stack([critic(x) for critic in self.critics])
 
-    def fakes(self, n: int, generator: torch.Generator) -> Tensor:
+    def fakes(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """About n pictures, as many from each generator: (T, n/T, *input_shape)."""
         each = -(-n // len(self.generators))
         seeds = networks.draw((len(self.generators), each, self.latent - 1), self.generator_logits, generator)
@@ -123,7 +123,9 @@ class Mixture(nn.Module):
         scores = self.scores(fake.flatten(0, 1)).reshape(len(self.critics), *fake.shape[:2])
         return scores.transpose(0, 1)
 
-    def critic_loss(self, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    def critic_loss(
+        self, x: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """(loss, gap, penalty): the gap is the mixed payoff; every critic pays for its slope, whatever its
         weight, between real pictures and those of the mixture."""
         check_batch(x, self.input_shape)
@@ -137,7 +139,7 @@ class Mixture(nn.Module):
         loss = self.penalty * slope - gap + self.entropy * unevenness(self.critic_logits)
         return loss, gap, slope
 
-    def generator_loss(self, n: int, generator: torch.Generator) -> Tensor:
+    def generator_loss(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """−Σ w_i v_j E D_j(G_i) over about n pictures, and the entropy term.
 
         Real pictures would add a constant. Clear the critics' gradient before their next step.
@@ -148,7 +150,7 @@ class Mixture(nn.Module):
         return mixed + self.entropy * unevenness(self.generator_logits)
 
     @torch.no_grad()
-    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """n pictures, each from a generator drawn by the weights."""
         z = networks.draw((n, self.latent), self.generator_logits, generator)
         return networks.decode_in_blocks(self.decode, z, self.input_shape)

@@ -14,7 +14,7 @@ from math import prod, sqrt
 import torch
 from torch import Tensor, nn
 
-from .._core import BadInput, Body
+from .._core import BadInput, Body, or_global
 
 FILTERS = (16, 32)  # of the two convolutions
 AT_A_TIME = 1000  # pictures that samples are made by
@@ -77,8 +77,9 @@ def critic(
     return encoder(input_shape, 1, hidden, body, slope=LEAK, generator=generator).append(nn.Flatten(0))
 
 
-def draw(shape: Sequence[int], like: Tensor, generator: torch.Generator) -> Tensor:
+def draw(shape: Sequence[int], like: Tensor, generator: torch.Generator | None = None) -> Tensor:
     """Standard normal numbers with the dtype and on the device of a tensor, wherever the generator is."""
+    generator = or_global(generator)
     made = torch.randn(tuple(shape), generator=generator, dtype=like.dtype, device=generator.device)
     return made.to(like.device)
 
@@ -123,8 +124,8 @@ def _dense(sizes: Sequence[int], slope: float) -> list[nn.Module]:
 
 def _started(net: nn.Sequential, slope: float, generator: torch.Generator | None) -> nn.Sequential:
     """Gaussian weights that keep the size of what passes (the last layer has no activation to make up for),
-    biases 0. Without a generator: those of seed 0. The global generator is left alone."""
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    biases 0. The global generator is left alone if one is given."""
+    generator = or_global(generator)
     maps = [one for one in net if isinstance(one, nn.Linear | nn.Conv2d | nn.ConvTranspose2d)]
     for layer in maps:
         if isinstance(layer, nn.ConvTranspose2d):  # in × out × 4 × 4; with stride 2 a pixel meets a quarter

@@ -63,7 +63,7 @@ class ShadowGenerator:
         return tuple(self.data.shape[1:])
 
     @torch.no_grad()
-    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """n pictures (n, *input_shape)."""
         rows = torch.randint(len(self.data), (n,), generator=generator)
         pictures = self.data.new_empty(n, *self.input_shape)
@@ -72,6 +72,6 @@ class ShadowGenerator:
             pictures[some] = self._shadow_of(self.data[rows[some]], generator)
         return pictures
 
-    def _shadow_of(self, x: Tensor, generator: torch.Generator) -> Tensor:
+    def _shadow_of(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         made = self.shadow.of(x, self.layer, self.keep, generator, match_norm=self.level == "norm")
         return made.clamp(0, 1)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._core import BadInput, Body, Decoder
+from .._core import BadInput, Body, Decoder, OneLine, or_global
 from . import _networks as networks
 
 
@@ -69,7 +69,7 @@ def bernoulli_log_likelihood(x: Tensor, logits: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Elbo:
+class Elbo(OneLine):
     """The bound of log p(x), one a row, in nats: log p(x|z) for one z ~ q, less KL[q(z|x) ‖ N(0, I)]."""
 
     reconstruction: Tensor
@@ -91,7 +91,7 @@ class VAE(nn.Module):
         decoder: "gaussian", p(x|z) = N(f(z), σ²I) as in the notes; "bernoulli", one coin a pixel.
         sigma: σ of the Gaussian decoder. It weighs the two parts of the bound: at 1 the seeds tell little of
             pixels in [0, 1]; the distance from x to f(z) per pixel, once trained, is the best choice.
-        generator: draws the first weights; seed 0 without one.
+        generator: draws the first weights; torch's global one if None.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class VAE(nn.Module):
             raise BadInput("decoder 'bernoulli' or 'gaussian'", got=repr(decoder), do="choose one of them")
         if not (sigma > 0 and isfinite(sigma)):
             raise BadInput("sigma > 0", got=sigma, do="use a standard deviation of pixels, such as 0.1")
-        generator = torch.Generator().manual_seed(0) if generator is None else generator
+        generator = or_global(generator)
         self.input_shape, self.latent = tuple(input_shape), latent
         self.likelihood, self.sigma = decoder, sigma
         self.encoder = networks.encoder(input_shape, 2 * latent, hidden, body, generator=generator)
@@ -139,7 +139,7 @@ class VAE(nn.Module):
             return bernoulli_log_likelihood(x, logits)
         return gaussian_log_likelihood(x, torch.sigmoid(logits), self.sigma)
 
-    def elbo(self, x: Tensor, generator: torch.Generator) -> Elbo:
+    def elbo(self, x: Tensor, generator: torch.Generator | None = None) -> Elbo:
         """The bound for each row of x, by one draw of z a row: unbiased, and differentiable."""
         check_pixels(x)
         mean, log_variance = self.encode(x)
@@ -151,7 +151,7 @@ class VAE(nn.Module):
         return self.decode(self.encode(x)[0])
 
     @torch.no_grad()
-    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """n pictures X' = f(z), z ~ N(0, I): the means of p(x|z), without the noise around them."""
         z = networks.draw((n, self.latent), next(self.parameters()), generator)
         return networks.decode_in_blocks(self.decode, z, self.input_shape)

@@ -12,7 +12,7 @@ from math import isfinite
 import torch
 from torch import Tensor, nn
 
-from .._core import BadInput, Body
+from .._core import BadInput, Body, or_global
 from . import _networks as networks
 from ._vae import check_pixels
 
@@ -30,8 +30,9 @@ def interpolates(real: Tensor, fake: Tensor, share: Tensor) -> Tensor:
     return at * real + (1 - at) * fake
 
 
-def draw_shares(x: Tensor, generator: torch.Generator) -> Tensor:
+def draw_shares(x: Tensor, generator: torch.Generator | None = None) -> Tensor:
     """Uniform in [0, 1], one a row of x."""
+    generator = or_global(generator)
     return torch.rand(len(x), generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
 
 
@@ -44,7 +45,7 @@ def gradient_penalty(critic: Critic, x: Tensor) -> Tensor:
 
 
 class WGAN(nn.Module):
-    """`generator` makes pictures in [0, 1] of Gaussian seeds, `critic` scores pictures.
+    """`decoder`, the generator of the game, makes pictures in [0, 1] of Gaussian seeds; `critic` scores them.
 
     Args:
         input_shape: of one picture; or (d,).
@@ -52,7 +53,7 @@ class WGAN(nn.Module):
         hidden: widths of the fully connected layers of the critic; the generator has them in reverse.
         body: "mlp" or "conv" (see networks).
         penalty: weight of the gradient penalty.
-        generator: draws the first weights; seed 0 without one.
+        generator: draws the first weights; torch's global one if None.
     """
 
     def __init__(
@@ -66,23 +67,25 @@ class WGAN(nn.Module):
     ) -> None:
         super().__init__()
         check_weight("penalty", penalty)
-        generator = torch.Generator().manual_seed(0) if generator is None else generator
+        generator = or_global(generator)
         self.input_shape, self.latent, self.penalty = tuple(input_shape), latent, penalty
-        self.generator = picture_maker(latent, input_shape, hidden, body, generator)
+        self.decoder = picture_maker(latent, input_shape, hidden, body, generator)
         self.critic = networks.critic(input_shape, hidden, body, generator=generator)
 
     def generator_parameters(self) -> Iterator[nn.Parameter]:
-        return self.generator.parameters()
+        return self.decoder.parameters()
 
     def critic_parameters(self) -> Iterator[nn.Parameter]:
         return self.critic.parameters()
 
     def decode(self, z: Tensor) -> Tensor:
         """Seeds (n, latent) → pictures (n, *input_shape) in [0, 1]."""
-        result: Tensor = self.generator(z)
+        result: Tensor = self.decoder(z)
         return result
 
-    def critic_loss(self, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    def critic_loss(
+        self, x: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """(loss, gap, penalty) for a batch of real pictures: loss = −gap + weight · penalty.
 
         Nothing flows to the generator's weights.
@@ -93,7 +96,7 @@ class WGAN(nn.Module):
         slope = gradient_penalty(self.critic, interpolates(x, fake, share))
         return self.penalty * slope - found, found, slope
 
-    def generator_loss(self, n: int, generator: torch.Generator) -> Tensor:
+    def generator_loss(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """−E_synth D over n pictures: the part of the gap that is the generator's.
 
         The critic's weights get a gradient too: clear it before the critic's next step.
@@ -102,11 +105,11 @@ class WGAN(nn.Module):
         return -score.mean()
 
     @torch.no_grad()
-    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """n pictures from seeds z ~ N(0, I)."""
         return networks.decode_in_blocks(self.decode, self._seeds(n, generator), self.input_shape)
 
-    def _seeds(self, n: int, generator: torch.Generator) -> Tensor:
+    def _seeds(self, n: int, generator: torch.Generator | None) -> Tensor:
         return networks.draw((n, self.latent), next(self.parameters()), generator)
 
 

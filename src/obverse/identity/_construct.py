@@ -50,7 +50,7 @@ def plain_scaling(x: Tensor, columns: Tensor | None = None) -> tuple[Tensor, Ten
     return torch.cat(means), torch.cat(deviations)
 
 
-def random_projection(inputs: int, width: int, generator: torch.Generator) -> Tensor:
+def random_projection(inputs: int, width: int, generator: torch.Generator | None = None) -> Tensor:
     """A_0 with entries N(0, 1/k), so that lengths are kept on average."""
     drawn: Tensor = torch.randn(width, inputs, generator=generator, dtype=torch.float64) / width**0.5
     return drawn

@@ -80,26 +80,24 @@ def descend(
     covariance: Tensor,
     *,
     steps: int,
-    rate: float | None = None,
+    lr: float | None = None,
     tau: float | None = None,
     residual: bool = True,
 ) -> Descent:
     """Gradient descent on the risk; with `tau`, the start and every step are projected to ‖A‖ ≤ τ.
 
-    Without `rate` each step finds its own by backtracking: twice the last one, halved until the risk falls
-    as much as smoothness 1/rate promises, f(new) ≤ f + ⟨∇f, Δ⟩ + ‖Δ‖²/(2·rate) for the step Δ. Without
-    projection this is f(new) ≤ f − rate/2·‖∇f‖², so that inside ‖A‖ < 1 the gradient bound (eq. 6) gives a
+    Without `lr` each step finds its own by backtracking: twice the last one, halved until the risk falls
+    as much as smoothness 1/lr promises, f(new) ≤ f + ⟨∇f, Δ⟩ + ‖Δ‖²/(2·lr) for the step Δ. Without
+    projection this is f(new) ≤ f − lr/2·‖∇f‖², so that inside ‖A‖ < 1 the gradient bound (eq. 6) gives a
     linear rate.
 
-    Ends after `steps`, or before: where the risk is zero to rounding, the gradient is zero, no rate lowers
+    Ends after `steps`, or before: where the risk is zero to rounding, the gradient is zero, no lr lowers
     the risk any more, or the projection takes every step back.
     """
     if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
         raise BadInput("steps as a whole number ≥ 0", got=repr(steps), do="check steps")
-    if rate is not None and (
-        isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < inf
-    ):
-        raise BadInput("a finite rate > 0", got=repr(rate), do="leave it out to have one found")
+    if lr is not None and (isinstance(lr, bool) or not isinstance(lr, int | float) or not 0 < lr < inf):
+        raise BadInput("a finite lr > 0", got=repr(lr), do="leave it out to have one found")
     scales = _Scales.of(weights, target, covariance)
     losses: list[float] = []
     gradients: list[float] = []
@@ -121,15 +119,15 @@ def descend(
             raise BadInput(
                 "a finite risk and gradient",
                 got=f"{losses[-1]:.3g} after {len(rates)} steps",
-                do="start nearer to the identity, and lower the rate or leave it out",
+                do="start nearer to the identity, and lower the lr or leave it out",
             )
         return slope
 
     weights = inside(weights)
     slope = note(weights)
     while len(rates) < steps and losses[-1] > scales.rounding and gradients[-1] > 0:
-        if rate is not None:
-            used, moved = rate, inside(weights - rate * slope)
+        if lr is not None:
+            used, moved = lr, inside(weights - lr * slope)
         else:
             # First, one over the smoothness of the risk where every layer is the identity and M = R.
             used = 2 * rates[-1] if rates else 1 / (2 * len(weights) * scales.spread)

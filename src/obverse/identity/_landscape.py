@@ -155,7 +155,7 @@ def _check_weights(weights: Tensor) -> None:
             "weights of shape layers × d × d, not empty", got=tuple(weights.shape), do="stack A_1 to A_l"
         )
     if not bool(weights.isfinite().all()):
-        raise BadInput("finite weights", got="NaN or infinity", do="lower the rate that led to them")
+        raise BadInput("finite weights", got="NaN or infinity", do="lower the lr that led to them")
 
 
 def _check(weights: Tensor, target: Tensor, covariance: Tensor) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput, ObverseError, Record
+from .._core import BadInput, ObverseError, Progress, Record, or_global
 from ..nets import ResidualMemory
 from ._construct import (
     away_from_zero,
@@ -38,8 +38,6 @@ MERGED = 1e-14  # points of one label that are closer than this, relative, are m
 OFFSETS = (1.1, 2.1, 4.1, 8.1, 16.1)  # in units of the median length of z, tried in turn
 LONGEST = 1e150  # of z: its square is finite
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
-
-Progress = Callable[[str, int, int], None]  # what is being done, how much of it is, of how much
 
 
 @dataclass(frozen=True)
@@ -94,22 +92,20 @@ def memorize(
     width: int | None = None,
     generator: torch.Generator | None = None,
     numbers: Tensor | None = None,
-    on_progress: Progress | None = None,
+    progress: Progress | None = None,
 ) -> ResidualMemory:
     """A residual net in float64 whose largest score is the label, for every row of x.
 
     `x`: points of any shape, one a row. `y`: whole labels from 0. `classes` is r (default: the largest label
     + 1, at least 2), `width` is k (default: see `choose_width`). Before the net is returned every point is
     run through all of it; `net.facts` says what was found. Where points are hard to tell apart a narrower net
-    may be built. Without a generator the seed is 0. `numbers` are what points are called in facts and
+    may be built. `generator` is torch's global one if None. `numbers` are what points are called in facts and
     refusals (default: their rows).
     """
     x, y, r = checked(x, y, classes)
     numbers = torch.arange(len(x)) if numbers is None else numbers
     first = distinct(x, y, numbers)
-    if generator is not None and not isinstance(generator, torch.Generator):
-        raise BadInput("a torch.Generator", got=repr(generator), do="torch.Generator().manual_seed(…)")
-    generator = torch.Generator().manual_seed(0) if generator is None else generator
+    generator = or_global(generator)
     if width is not None and (type(width) is not int or width < 1):
         raise BadInput("a width of at least 1", got=repr(width), do="leave it out")
     k = choose_width(len(first), r) if width is None else width
@@ -117,12 +113,12 @@ def memorize(
     own_y, own_numbers = y[first], numbers[first]
     while True:
         tried: list[_Ordered] = []
-        for projection, placed in _placements(own_x, own_y, k, generator, on_progress):
+        for projection, placed in _placements(own_x, own_y, k, generator, progress):
             tried.append(placed)
             if placed.room < FINEST * k:
                 continue
             net = _assemble(projection, placed, own_y, r, generator)
-            facts = _verified(net, x, y, len(first), on_progress)
+            facts = _verified(net, x, y, len(first), progress)
             net.facts = replace(facts, gap=placed.gap, closest=_named(placed.closest, own_numbers))
             if facts.errors == 0:
                 return net
@@ -185,7 +181,7 @@ class _Projection:
 
 
 def _placements(
-    x: Tensor, y: Tensor, width: int, generator: torch.Generator, on_progress: Progress | None
+    x: Tensor, y: Tensor, width: int, generator: torch.Generator, progress: Progress | None
 ) -> Iterator[tuple[_Projection, _Ordered]]:
     """The points behind random projections, one for each way of scaling, the better first.
 
@@ -195,7 +191,7 @@ def _placements(
     for scaling in (robust_scaling, plain_scaling):
         best: tuple[_Projection, _Ordered] | None = None
         for projection, z in _projections(x, width, scaling, generator):
-            placed = _ordered(z, y, on_progress)
+            placed = _ordered(z, y, progress)
             if best is None or placed.room > best[1].room:
                 best = projection, placed
             if placed.room >= COMFORTABLE:
@@ -226,7 +222,7 @@ def _projections(
         yield _Projection(centre, weights, offset), z + offset
 
 
-def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Ordered:
+def _ordered(z: Tensor, y: Tensor, progress: Progress | None) -> _Ordered:
     """Points in descending norm, and the room that each leaves for a threshold.
 
     A point that all but coincides with a later one of its label is left out: it is moved with that one.
@@ -240,7 +236,7 @@ def _ordered(z: Tensor, y: Tensor, on_progress: Progress | None) -> _Ordered:
         reach = shortest / longest if 0 < longest < inf else 0.0
         ends = int(order[0]), int(order[-1])
         return _Ordered(z, order, norms, shortest / 2, reach, 1.0, ends, reach)
-    later, index = closest_later(z, on_progress and (lambda done: on_progress("thresholds", done, total)))
+    later, index = closest_later(z, progress and (lambda done: progress(done, total, "thresholds")))
     squares = z.square().sum(1)
     radius = shortest / 2
     silent = silence(z, later, radius)
@@ -285,24 +281,22 @@ def _assemble(
     )
 
 
-def verify(net: ResidualMemory, x: Any, y: Any, *, on_progress: Progress | None = None) -> Memorized:
+def verify(net: ResidualMemory, x: Any, y: Any, *, progress: Progress | None = None) -> Memorized:
     """Run every point through the whole net: errors and margins."""
     x, y, _ = checked(x, y, net.classes)
-    return _verified(net, x, y, len(first_equal(x).unique()), on_progress)
+    return _verified(net, x, y, len(first_equal(x).unique()), progress)
 
 
 @torch.no_grad()
-def _verified(
-    net: ResidualMemory, x: Tensor, y: Tensor, count: int, on_progress: Progress | None
-) -> Memorized:
+def _verified(net: ResidualMemory, x: Tensor, y: Tensor, count: int, progress: Progress | None) -> Memorized:
     leads = []
     for done, (part, labels) in enumerate(zip(x.split(ROWS), y.split(ROWS), strict=True), start=1):
         scores, own = net(part), labels.unsqueeze(1)
         lead = scores.gather(1, own).squeeze(1) - scores.scatter(1, own, -inf).amax(1)
         finite = torch.isfinite(scores).all(1)
         leads.append(torch.where(finite, lead.double(), -float_info.max))  # what overflows is an error
-        if on_progress:
-            on_progress("checked points", min(len(x), done * ROWS), len(x))
+        if progress:
+            progress(min(len(x), done * ROWS), len(x), "checked points")
     lead = torch.cat(leads)
     k, r, number = net.width, net.classes, len(net.inner)
     return Memorized(
@@ -350,7 +344,7 @@ def export(
     y: Any,
     dtype: torch.dtype = torch.float32,
     *,
-    on_progress: Progress | None = None,
+    progress: Progress | None = None,
 ) -> ResidualMemory:
     """A copy of the net in another type of numbers, checked on all points; refused if a label changes."""
     if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
@@ -364,7 +358,7 @@ def export(
                 f"expected weights within the range of {name}; got some in {title} that overflow or vanish; "
                 "rescale the points, or keep the net in float64"
             )
-    facts = verify(copy, x, y, on_progress=on_progress)
+    facts = verify(copy, x, y, progress=progress)
     if isinstance(net.facts, Memorized):
         facts = replace(facts, gap=net.facts.gap, closest=net.facts.closest)
     copy.facts = facts

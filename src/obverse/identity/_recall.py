@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record, read_record, record_text, versions, write_text
+from .._core import BadInput, Progress, Record, read_record, record_text, versions, write_text
 from ..nets import ResidualMemory
 from ._lipschitz import local_lipschitz, log10_lipschitz_bound
-from ._memorize import QUANTILES, ROWS, Memorized, NotMemorized, Progress, export, memorize, quantiles
+from ._memorize import QUANTILES, ROWS, Memorized, NotMemorized, export, memorize, quantiles
 from ._points import checked, first_equal
 from ._walk import Walk, walk
 
@@ -131,7 +131,7 @@ def recall(
     dtype: str = "float64",
     seed: int = 0,
     numbers: Tensor | None = None,
-    on_progress: Progress | None = None,
+    progress: Progress | None = None,
 ) -> tuple[ResidualMemory, Recall]:
     """Memorize (x, y) and measure the net; `test_x`, `test_y` may be empty.
 
@@ -156,19 +156,19 @@ def recall(
         width=width,
         generator=torch.Generator().manual_seed(seed),
         numbers=numbers,
-        on_progress=on_progress,
+        progress=progress,
     )
     seconds = perf_counter() - began
     copy, refused = None, ""
     if float32:
         try:
-            copy = export(net, x, y, on_progress=on_progress)
+            copy = export(net, x, y, progress=progress)
         except NotMemorized as error:
             if dtype == "float32":
                 raise
             refused = str(error)
     sample = torch.randperm(len(x), generator=streams["sample"])[:SAMPLED]
-    tested = _tested(net, x, y, test_x, test_y, on_progress) if labels == "own" else (None, None, None)
+    tested = _tested(net, x, y, test_x, test_y, progress) if labels == "own" else (None, None, None)
     found = Recall(
         data=data,
         labels="own" if labels == "own" else "random",
@@ -190,8 +190,8 @@ def recall(
         walk=walk(x, y, streams["walk"]),
         versions=versions(),
     )
-    if on_progress:
-        on_progress("done", len(x), len(x))
+    if progress:
+        progress(len(x), len(x), "done")
     return copy if copy is not None and dtype == "float32" else net, found
 
 
@@ -231,7 +231,7 @@ def _facts(net: ResidualMemory) -> Memorized:
 
 @torch.no_grad()
 def _tested(
-    net: ResidualMemory, x: Tensor, y: Tensor, test_x: Any, test_y: Any, on_progress: Progress | None
+    net: ResidualMemory, x: Tensor, y: Tensor, test_x: Any, test_y: Any, progress: Progress | None
 ) -> tuple[float | None, float | None, float | None]:
     """Accuracy, chance and accuracy of the nearest training point; none without test inputs."""
     if len(test_y) == 0:
@@ -239,9 +239,9 @@ def _tested(
     test_x, test_y, _ = checked(test_x, test_y, None)
     right = sum(
         int((net(part).argmax(1) == labels).sum())
-        for part, labels in _parts(test_x, test_y, "test inputs", on_progress)
+        for part, labels in _parts(test_x, test_y, "test inputs", progress)
     )
-    nearest = nearest_labels(net, x, y, test_x, on_progress=on_progress)
+    nearest = nearest_labels(net, x, y, test_x, progress=progress)
     count = len(test_y)
     return (
         right / count,
@@ -252,7 +252,7 @@ def _tested(
 
 @torch.no_grad()
 def nearest_labels(
-    net: ResidualMemory, x: Tensor, y: Tensor, test_x: Tensor, *, on_progress: Progress | None = None
+    net: ResidualMemory, x: Tensor, y: Tensor, test_x: Tensor, *, progress: Progress | None = None
 ) -> Tensor:
     """The label of the training point that is nearest behind the net's projection, for each test input."""
     z = torch.cat([net.project(part) for part in x.split(ROWS)])
@@ -260,15 +260,15 @@ def nearest_labels(
     rows = max(1, ROWS * ROWS // len(z))
     found = []
     for start in range(0, len(test_x), rows):
-        if on_progress:
-            on_progress("nearest points", start, len(test_x))
+        if progress:
+            progress(start, len(test_x), "nearest points")
         # the smallest ‖a − b‖² has the largest ⟨a, b⟩ − ½‖b‖²
         found.append((net.project(test_x[start : start + rows]) @ z.T - half).argmax(1))
     return y[torch.cat(found)]
 
 
-def _parts(x: Tensor, y: Tensor, what: str, on_progress: Progress | None) -> Iterator[tuple[Tensor, Tensor]]:
+def _parts(x: Tensor, y: Tensor, what: str, progress: Progress | None) -> Iterator[tuple[Tensor, Tensor]]:
     for number, (part, labels) in enumerate(zip(x.split(ROWS), y.split(ROWS), strict=True)):
-        if on_progress:
-            on_progress(what, number * ROWS, len(x))
+        if progress:
+            progress(number * ROWS, len(x), what)
         yield part, labels

@@ -98,7 +98,7 @@ def memorize(
     if out is not None:
         with explained(out):
             out.mkdir(parents=True, exist_ok=True)
-    with layer_progress(found.name) as on_layer:
+    with layer_progress(found.name) as progress:
         net, result = recall(
             found.train_x,
             found.train_y,
@@ -113,7 +113,7 @@ def memorize(
             dtype=dtype,
             seed=seed,
             numbers=found.train_rows,
-            on_progress=None if on_layer is None else lambda what, done, total: on_layer(done, total, what),
+            progress=progress,
         )
     if quick:
         tell_quick(f"{points:,} training points", as_json)

@@ -105,7 +105,7 @@ def _check_rows(name: str, given: Tensor) -> None:
             do="one row an event or input",
         )
     if not bool(given.detach().isfinite().all()):
-        raise BadInput(f"finite {name}", got="NaN or infinity", do="lower the rate that led to them")
+        raise BadInput(f"finite {name}", got="NaN or infinity", do="lower the lr that led to them")
 
 
 def _check_same(name: str, given: Tensor, like: Tensor) -> None:

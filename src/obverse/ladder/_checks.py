@@ -20,16 +20,6 @@ def whole(value: object, what: str, least: int, most: int) -> int:
     return value
 
 
-def random_source(generator: object) -> torch.Generator:
-    if not isinstance(generator, torch.Generator):
-        raise BadInput(
-            "a generator",
-            got=type(generator).__name__,
-            do="give torch.Generator().manual_seed(0), or another",
-        )
-    return generator
-
-
 def real(values: Any, what: str, shape: tuple[int, ...] | None = None) -> Tensor:
     """A finite tensor of float64, of this shape."""
     if not isinstance(values, Tensor) or values.dtype != torch.float64:
@@ -39,7 +29,7 @@ def real(values: Any, what: str, shape: tuple[int, ...] | None = None) -> Tensor
         raise BadInput(f"{what} of shape {shape}", got=tuple(values.shape), do="correct it")
     if not bool(values.detach().isfinite().all()):
         raise BadInput(
-            f"{what} without NaN or infinity", got="some", do="correct it; in training, lower the rate"
+            f"{what} without NaN or infinity", got="some", do="correct it; in training, lower the lr"
         )
     return values
 

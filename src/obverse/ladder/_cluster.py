@@ -6,21 +6,19 @@ from some images and serve for others too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import BadInput
-from ._checks import random_source
+from .._core import BadInput, Progress, or_global
 from ._regions import RegionGraph
 from ._teacher import Teacher
 
 STARTS = 2  # of k-means, of which the better one counts
 LEVELS = 255  # grey levels: the teacher keeps its inputs as 16-bit numbers
-OnRegion = Callable[[int, int, str], None]
 
 
 def shown(images: Tensor, graph: RegionGraph, region: str) -> Tensor:
@@ -30,7 +28,7 @@ def shown(images: Tensor, graph: RegionGraph, region: str) -> Tensor:
 
 
 def find_centres(
-    images: Tensor, graph: RegionGraph, events: int, *, seed: int = 0, on_region: OnRegion | None = None
+    images: Tensor, graph: RegionGraph, events: int, *, seed: int = 0, progress: Progress | None = None
 ) -> dict[str, Tensor]:
     """Centres × numbers of every region but the top: `events` of them, or fewer where less occurs.
 
@@ -44,8 +42,8 @@ def find_centres(
     found: dict[str, Tensor] = {}
     known: dict[tuple[int, ...], Tensor] = {}
     for number, region in enumerate(graph.order[:-1]):
-        if on_region:
-            on_region(number, len(graph.order) - 1, region)
+        if progress:
+            progress(number, len(graph.order) - 1, region)
         pixels = graph.positions[region]
         if pixels not in known:
             known[pixels] = k_means(shown(images, graph, region), events, seed)
@@ -100,13 +98,13 @@ def event_teacher(
     )
 
 
-def shuffled(teacher: Teacher, generator: torch.Generator) -> Teacher:
+def shuffled(teacher: Teacher, generator: torch.Generator | None = None) -> Teacher:
     """The control: each region's events dealt to the inputs anew, as often as before; labels stay.
 
     Regions that see the same pixels keep the same events. What is left of an agreement is due to the number
     of events, not to what they say.
     """
-    random_source(generator)
+    generator = or_global(generator)
     graph, dealt = teacher.graph, {}
     known: dict[tuple[int, ...], Tensor] = {}
     for name in graph.order[:-1]:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput
+from .._core import BadInput, OneLine
 from ._checks import whole
 from ._gaps import Gap, broadness_gap, focus_chance, focus_gap, fourth_gap, gap, inverse
 from ._heap import give_back
@@ -25,7 +25,7 @@ from ._teacher import Teacher
 
 
 @dataclass(frozen=True)
-class Sides:
+class Sides(OneLine):
     """The same matrix twice: averaged over inputs, and from events.
 
     `error`: standard error of the former where inputs were drawn. None where all were enumerated, where they
@@ -74,7 +74,7 @@ class RegionComparison:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(OneLine):
     """What `compare` found, by edge (parent, child) and by region with children."""
 
     graph: RegionGraph

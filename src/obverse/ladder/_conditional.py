@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._core import BadInput
+from .._core import BadInput, OneLine
 from ._checks import SUM_TOLERANCE, chances
 
 
 @dataclass(frozen=True)
-class Conditional:
+class Conditional(OneLine):
     """P_αβ, m_α × m_β: `values[i]` at (`rows[i]`, `columns[i]`), rows ascending, one entry for each pair.
 
     An event that never happens has an empty row.

@@ -7,7 +7,7 @@ says how much was not told. Not for one pass: see compare.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record
+from .._core import BadInput, Progress, Record
 from ._passes import propagate
 from ._reformulation import reformulate
 from ._student import Student
@@ -43,7 +43,7 @@ class Race(Record):
     `apart`: norm of the difference ÷ how far the student that saw inputs has moved; 0 where it has not.
     """
 
-    rate: float
+    lr: float
     steps: tuple[int, ...]
     loss_inputs: tuple[float, ...]
     loss_events: tuple[float, ...]
@@ -67,26 +67,26 @@ class Race(Record):
         )
 
 
-def laps(teacher: Teacher, student: Student, rate: float) -> Iterator[Lap]:
-    """Both descents at the same rate, a lap a step, without end. The first lap is the start, step 0."""
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < inf:
-        raise BadInput("a finite rate > 0", got=repr(rate), do="choose one, such as 0.1")
-    return _laps(teacher, student, rate)
+def laps(teacher: Teacher, student: Student, lr: float) -> Iterator[Lap]:
+    """Both descents at the same lr, a lap a step, without end. The first lap is the start, step 0."""
+    if isinstance(lr, bool) or not isinstance(lr, int | float) or not 0 < lr < inf:
+        raise BadInput("a finite lr > 0", got=repr(lr), do="choose one, such as 0.1")
+    return _laps(teacher, student, lr)
 
 
-def _laps(teacher: Teacher, student: Student, rate: float) -> Iterator[Lap]:
+def _laps(teacher: Teacher, student: Student, lr: float) -> Iterator[Lap]:
     one = other = student
     step = 0
     while True:
         seen, told = propagate(teacher, one), reformulate(teacher.model, other)
         if not (isfinite(seen.loss) and isfinite(told.loss)):
             raise BadInput(
-                f"finite losses at rate {rate:g}",
+                f"finite losses at lr {lr:g}",
                 got=f"{seen.loss} and {told.loss} at step {step}",
-                do="lower the rate",
+                do="lower the lr",
             )
         yield Lap(step, one, other, seen.loss, told.loss, _largest(one, other))
-        one, other = one.stepped(seen.step, rate), other.stepped(told.step, rate)
+        one, other = one.stepped(seen.step, lr), other.stepped(told.step, lr)
         step += 1
 
 
@@ -94,14 +94,14 @@ def race(
     teacher: Teacher,
     student: Student,
     steps: int,
-    rate: float,
+    lr: float,
     *,
     records: int = 100,
-    progress: Callable[[Lap], None] | None = None,
+    progress: Progress | None = None,
 ) -> Race:
     """Both descents for `steps` steps. About `records` of them are recorded, evenly in log(1 + step).
 
-    `progress` is called with every lap, from the start to the last.
+    `progress(step, steps, what)` is called with every step, from 0 to the last.
     """
     for name, given in (("steps", steps), ("records", records)):
         if not isinstance(given, int) or isinstance(given, bool) or given < 1:
@@ -111,19 +111,19 @@ def race(
     largest: list[float] = []
     apart: list[float] = []
     furthest = 0.0
-    for lap in laps(teacher, student, rate):
+    for lap in laps(teacher, student, lr):
         furthest = max(furthest, lap.largest)
         if lap.step in wanted:
             losses.append((lap.loss_inputs, lap.loss_events, propagate(teacher, lap.by_events).loss))
             largest.append(furthest)
             apart.append(_apart(student, lap))
         if progress is not None:
-            progress(lap)
+            progress(lap.step, steps, "training")
         if lap.step == steps:
             break
     by_inputs, by_events, carried = zip(*losses, strict=True)
     return Race(
-        float(rate),
+        float(lr),
         wanted,
         by_inputs,
         by_events,

@@ -106,7 +106,7 @@ def train_local(
                 raise BadInput(
                     "a training whose loss stays finite",
                     got=f"{loss.item()} at step {step} of {total}",
-                    do=f"use a smaller --rate than {lr:g}",
+                    do=f"use a smaller --lr than {lr:g}",
                 )
             if on_step:
                 on_step(step, total, loss.item())

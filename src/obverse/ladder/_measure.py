@@ -15,12 +15,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from .._core import BadInput, versions
+from .._core import BadInput, Progress, versions
 from ..nets import LocalNet
 from ._agreement import Agreement, agreements
 from ._cluster import event_teacher, find_centres, shuffled
 from ._compare import Comparison, EdgeComparison, compare, compare_pass, standard_error
-from ._dynamics import Lap, Race, race
+from ._dynamics import Race, race
 from ._gaps import rounding
 from ._passes import Pass, propagate
 from ._real import net_graph, net_student, patches, shared_edges
@@ -45,7 +45,6 @@ from .results import (
 DIGITS = 4  # of a probability in a file
 GROUPS = 20  # of drawn inputs that are left out in turn, for standard errors
 MOST_WORK = 4_000_000  # inputs × edges up to which there are standard errors: half a minute
-Progress = Callable[[int, int, str], None]  # how many are done, of how many, what comes now
 
 
 def measure_teacher(
@@ -55,9 +54,9 @@ def measure_teacher(
     subject: str = "",
     settings: Mapping[str, Any] | None = None,
     steps: int = 0,
-    rate: float = 0.1,
+    lr: float = 0.1,
     width: int | None = None,
-    on_progress: Progress | None = None,
+    progress: Progress | None = None,
 ) -> Ladder:
     """Brute force beside the reformulation; with `steps`, both trainings too, of at most so many steps.
 
@@ -69,8 +68,8 @@ def measure_teacher(
     total = 1 + drawn + steps
 
     def tell(done: int, now: str) -> None:
-        if on_progress:
-            on_progress(done, total, now)
+        if progress:
+            progress(done, total, now)
 
     tell(0, "comparison")
     found = compare(teacher, student)
@@ -78,10 +77,10 @@ def measure_teacher(
     if drawn and max(found.worst, found.worst_recursive) > rounding(len(teacher.p)):
         errors = _errors(teacher, student, lambda done: tell(1 + done, "standard errors"))
 
-    def on_lap(lap: Lap) -> None:
-        tell(1 + drawn + lap.step, "training")
+    def tell_step(step: int, _: int, now: str) -> None:
+        tell(1 + drawn + step, now)
 
-    run = race(teacher, student, steps, rate, progress=on_lap) if steps else None
+    run = race(teacher, student, steps, lr, progress=tell_step) if steps else None
     return Ladder(
         kind="teacher",
         subject=subject,
@@ -109,7 +108,7 @@ def measure_net(
     seed: int = 0,
     subject: str = "",
     settings: Mapping[str, Any] | None = None,
-    on_progress: Progress | None = None,
+    progress: Progress | None = None,
 ) -> Ladder:
     """A real net on images × labels: their events by k-means, `events` a region, and what these tell.
 
@@ -136,8 +135,8 @@ def measure_net(
     detail: tuple[Comparison, Teacher] | None = None
     counts = sorted({events, *sweep})
     for done, count in enumerate(counts):
-        if on_progress:
-            on_progress(done, len(counts), f"{count} events a region")
+        if progress:
+            progress(done, len(counts), f"{count} events a region")
         centres = find_centres(images[0], graph, count, seed=seed)
         for where, (pictures, labels) in sets.items():
             teacher = event_teacher(pictures, labels, classes, graph, centres)
@@ -164,8 +163,8 @@ def measure_net(
     assert detail is not None
     with torch.no_grad():
         right = float((net.eval()(held_out[0]).argmax(1) == held_out[1]).double().mean())
-    if on_progress:
-        on_progress(len(counts), len(counts), "done")
+    if progress:
+        progress(len(counts), len(counts), "done")
     return Ladder(
         kind="net",
         subject=subject,
@@ -197,7 +196,7 @@ def _errors(teacher: Teacher, student: Student, on_group: Callable[[int], None])
 
 def _training(run: Race) -> Training:
     return Training(
-        run.rate, run.steps, run.loss_inputs, run.loss_events, run.loss_carried, run.largest, run.apart
+        run.lr, run.steps, run.loss_inputs, run.loss_events, run.loss_carried, run.largest, run.apart
     )
 
 

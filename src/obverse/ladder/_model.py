@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from .._core import BadInput
+from .._core import BadInput, OneLine
 from ._checks import SUM_TOLERANCE, chances
 from ._conditional import Conditional
 from ._regions import Edge, RegionGraph
 
 
 @dataclass(frozen=True)
-class EventModel:
+class EventModel(OneLine):
     """P(z_α) of every region (the diagonal of Λ_α) and P_αβ of every edge (parent α, child β)."""
 
     graph: RegionGraph

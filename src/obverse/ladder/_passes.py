@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput
+from .._core import BadInput, OneLine
 from ._batchnorm import normalize
 from ._checks import named, real
 from ._heap import give_back
@@ -25,7 +25,7 @@ MOST_NUMBERS = 2**27  # in a matrix with a column for each event: 1 GB
 
 
 @dataclass(frozen=True)
-class Pass:
+class Pass(OneLine):
     """By region with children, inputs × nodes each; gradients are of minus the loss, times p(x).
 
     `before` goes into the ReLU and `gate` is its derivative; `arriving` is the gradient where its output is,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._core import BadInput
+from .._core import BadInput, OneLine
 from ._batchnorm import affine_gradients, normalize, normalize_back
 from ._losses import losses, pull
 from ._model import EventModel
@@ -23,7 +23,7 @@ from ._student import Step, Student
 
 
 @dataclass(frozen=True)
-class Reformulated:
+class Reformulated(OneLine):
     """By region with children, events × nodes each; gradients G̃ are of minus the loss, times P(z).
 
     Names as in Pass. `messages` are P_αβ F_β, by edge.

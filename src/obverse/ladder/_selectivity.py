@@ -13,8 +13,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .._core import BadInput
-from ._checks import random_source, whole
+from .._core import BadInput, or_global
+from ._checks import whole
 from ._passes import Pass
 from ._teacher import Teacher
 
@@ -65,7 +65,7 @@ def chance(
     events: Tensor,
     size: int,
     *,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
     draws: int = 20,
 ) -> Selectivity:
     """The same with the events shuffled among contents, averaged over draws: what no relation would give.
@@ -73,7 +73,7 @@ def chance(
     As many contents for each event as before; `event` is −1, and `sign` is a share.
     """
     whole(draws, "a number of draws", 1, MOST_DRAWS)
-    random_source(generator)
+    generator = or_global(generator)
     found = _by_content(values, p, contents, events)
     explained, correlation, sign = (torch.zeros_like(found.square) for _ in range(3))
     for _ in range(draws):
@@ -97,7 +97,7 @@ def chance_of_region(
     region: str,
     side: Side = "gradient",
     *,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
     draws: int = 20,
 ) -> Selectivity:
     """What shuffled events would give there."""

@@ -14,8 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .._core import BadInput
-from ._checks import random_source, real, whole
+from .._core import BadInput, OneLine, or_global
+from ._checks import real, whole
 from ._model import EventModel
 from ._regions import Edge, RegionGraph
 
@@ -28,7 +28,7 @@ KINDS = ("weights", "biases", "scales", "shifts")  # of parameters
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(OneLine):
     """One number for each parameter: minus the gradient of the loss."""
 
     weights: Mapping[Edge, Tensor]
@@ -41,7 +41,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Student:
+class Student(OneLine):
     """Parameters and what is done with them.
 
     `biases` of regions with children, or none at all; `scales` (c₁) and `shifts` (c₀) of the regions between
@@ -83,20 +83,20 @@ class Student:
     def normed(self, region: str) -> Norm | None:
         return None if region == self.graph.top else self.norm
 
-    def stepped(self, step: Step, rate: float) -> Student:
+    def stepped(self, step: Step, lr: float) -> Student:
         """After a step of gradient descent."""
-        if isinstance(rate, bool) or not isinstance(rate, int | float):
-            raise BadInput("a rate", got=repr(rate), do="give a number")
+        if isinstance(lr, bool) or not isinstance(lr, int | float):
+            raise BadInput("a learning rate", got=repr(lr), do="give a number")
         for kind in KINDS:
             if set(getattr(step, kind)) != set(getattr(self, kind)):
                 raise BadInput(f"a step for the {kind} of this student", got="another's", do="take its own")
 
         def moved(old: Mapping[str, Tensor], by: Mapping[str, Tensor]) -> dict[str, Tensor]:
-            return {name: value + rate * by[name] for name, value in old.items()}
+            return {name: value + lr * by[name] for name, value in old.items()}
 
         return replace(
             self,
-            weights={edge: value + rate * step.weights[edge] for edge, value in self.weights.items()},
+            weights={edge: value + lr * step.weights[edge] for edge, value in self.weights.items()},
             biases=moved(self.biases, step.biases),
             scales=moved(self.scales, step.scales),
             shifts=moved(self.shifts, step.shifts),
@@ -110,7 +110,7 @@ def random_student(
     model: EventModel,
     nodes: int | Mapping[str, int],
     *,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
     targets: Tensor | None = None,
     bias: bool = True,
     activation: Activation = "relu",
@@ -124,7 +124,7 @@ def random_student(
     `nodes` of the regions between; the top has one for each column of `targets` (the identity: one an event).
     """
     graph, sizes = model.graph, model.sizes
-    random_source(generator)
+    generator = or_global(generator)
     if isinstance(nodes, Mapping) and not set(nodes) <= set(graph.order):
         raise BadInput(
             "nodes of regions", got=sorted(map(str, set(nodes) - set(graph.order)))[:8], do="see graph.order"

@@ -8,8 +8,8 @@ from math import prod
 import torch
 from torch import Tensor
 
-from .._core import SUMMARIES, BadInput
-from ._checks import random_source, whole
+from .._core import SUMMARIES, BadInput, or_global
+from ._checks import whole
 
 # By name, by a table over the children's joint events (the last child varying fastest), or by a function of
 # their events (inputs × children) that gives a whole number from 0 for each input.
@@ -43,11 +43,11 @@ def summarize(name: str, rule: Summary, parts: Sequence[Tensor], ranges: Sequenc
     return found.long(), _count(name, found)
 
 
-def random_table(joint: int, events: int, generator: torch.Generator) -> Tensor:
+def random_table(joint: int, events: int, generator: torch.Generator | None = None) -> Tensor:
     """A table that sends each joint event to one of `events`, evenly and at random; every event occurs."""
     whole(joint, "a number of joint events", 1, MOST_JOINT)
     whole(events, "a number of events", 1, joint)
-    random_source(generator)
+    generator = or_global(generator)
     table = torch.cat([torch.arange(events), torch.randint(events, (joint - events,), generator=generator)])
     return table[torch.randperm(joint, generator=generator)]
 

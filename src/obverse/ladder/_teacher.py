@@ -14,8 +14,8 @@ from math import prod
 import torch
 from torch import Tensor
 
-from .._core import BadInput
-from ._checks import SUM_TOLERANCE, chances, named, random_source, whole
+from .._core import BadInput, OneLine, or_global
+from ._checks import SUM_TOLERANCE, chances, named, whole
 from ._conditional import Conditional
 from ._model import EventModel
 from ._regions import RegionGraph
@@ -29,7 +29,7 @@ Draw = Callable[
 
 
 @dataclass(frozen=True)
-class Teacher:
+class Teacher(OneLine):
     """`events[α][i]` is z_α of input i, from 0 to `sizes[α]` − 1; `p` are the inputs' probabilities."""
 
     graph: RegionGraph
@@ -148,7 +148,7 @@ def sample_teacher(
     summaries: Summary | Mapping[str, Summary] = "full",
     *,
     count: int,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
     values: int | Sequence[int] = 2,
     draw: Draw | None = None,
 ) -> Teacher:
@@ -158,7 +158,7 @@ def sample_teacher(
     """
     counts = _counts(graph, values)
     whole(count, "a number of inputs to draw", 1, MOST_INPUTS)
-    random_source(generator)
+    generator = or_global(generator)
     if draw is None:
         drawn = torch.stack([torch.randint(top, (count,), generator=generator) for top in counts], 1)
     else:

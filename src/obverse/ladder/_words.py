@@ -267,7 +267,7 @@ def training(found: Ladder) -> str:
     if run is None:
         return ""
     return (
-        f"After {run.steps[-1]:,} steps at rate {run.rate:g} the loss on inputs is "
+        f"After {run.steps[-1]:,} steps at rate {run.lr:g} the loss on inputs is "
         f"{number(run.loss_inputs[-1])}, with the weights that saw events alone "
         f"{number(run.loss_carried[-1])}; no parameter was ever more than {number(run.largest[-1])} apart."
     )
@@ -370,7 +370,8 @@ FLAGS = {
         "activation",
         "loss",
         "steps",
-        "rate",
+        "lr",
+        "rate",  # its name before
         "seed",
     ),
     "net": (
@@ -382,7 +383,8 @@ FLAGS = {
         "sweep",
         "images",
         "epochs",
-        "rate",
+        "lr",
+        "rate",  # its name before
         "weights",
         "seed",
     ),

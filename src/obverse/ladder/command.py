@@ -57,7 +57,7 @@ REAL: dict[str, Any] = {
     "weights": None,
 }
 QUICK: dict[str, Any] = {"sweep": "2,8", "images": 500, "epochs": 2}
-RATES = {"teacher": 0.1, "net": 0.05}
+LEARNING_RATES = {"teacher": 0.1, "net": 0.05}
 MOST_EVENTS = 64  # of the top region that have a node each
 CLASSES = 2  # to which they are dealt where there are more
 FEWEST = 20  # images
@@ -184,9 +184,9 @@ def ladder(
         str | None,
         options.choice("Batch norm `before` or `after` the ReLU \\[none].", *NORMS, metavar="WHERE"),
     ] = None,
-    rate: Annotated[
+    lr: Annotated[
         float | None,
-        typer.Option(metavar="RATE", help="Learning rate of a training \\[0.1; real net 0.05]."),
+        typer.Option(metavar="LR", help="Learning rate of a training \\[0.1; real net 0.05]."),
     ] = None,
     quick: Annotated[
         bool,
@@ -198,6 +198,7 @@ def ladder(
     seed: Seed = 0,
     out: Annotated[Path | None, options.out("ladder.json, ladder.html and a trained net")] = None,
     as_json: Json = False,
+    rate: Annotated[float | None, typer.Option(hidden=True)] = None,  # the name that --lr had before
 ) -> None:
     """Does backpropagation on events give what it gives on inputs, region by region?
 
@@ -249,11 +250,14 @@ def ladder(
         raise BadInput("--weights or --epochs", got="both", do="weights are not trained further")
     if norm is not None and norm not in NORMS:
         raise BadInput(f"--norm out of {', '.join(NORMS)}", got=repr(norm), do="leave it out for none")
-    rate = RATES[kind] if rate is None else rate
-    if not 0 < rate < float("inf"):
-        raise BadInput("--rate > 0", got=rate, do=f"{RATES[kind]} is the default")
+    if rate is not None and lr is not None:
+        raise BadInput("either --lr or --rate", got="both", do="keep one")
+    lr = rate if lr is None else lr
+    lr = LEARNING_RATES[kind] if lr is None else lr
+    if not 0 < lr < float("inf"):
+        raise BadInput("--lr > 0", got=lr, do=f"{LEARNING_RATES[kind]} is the default")
     check_seed(seed)
-    common: dict[str, Any] = {"nodes": nodes, "norm": norm, "rate": rate, "seed": seed}
+    common: dict[str, Any] = {"nodes": nodes, "norm": norm, "lr": lr, "seed": seed}
     net: LocalNet | None = None
     with one_thread():  # regions are many and small: more threads would wait for each other
         if data is None:
@@ -346,17 +350,17 @@ def _teacher(asked: dict[str, Any], out: Path | None) -> Ladder:
     subject = f"{GRAPHS[asked['graph']]} {asked['leaves']} with summary {asked['summary']}"
     settings = {**asked, "nodes": counts[0]}
     if not asked["steps"]:
-        del settings["rate"]
-    with layer_progress(subject) as on_layer:
+        del settings["lr"]
+    with layer_progress(subject) as progress:
         return measure_teacher(
             teacher,
             student,
             subject=subject,
             settings=settings,
             steps=asked["steps"],
-            rate=asked["rate"],
+            lr=asked["lr"],
             width=isqrt(asked["leaves"]) if asked["graph"] == "grid" else None,
-            on_progress=on_layer,
+            progress=progress,
         )
 
 
@@ -428,7 +432,7 @@ def _net(asked: dict[str, Any], out: Path | None) -> tuple[LocalNet, Ladder]:
                 net,
                 found,
                 epochs=asked["epochs"],
-                lr=asked["rate"],
+                lr=asked["lr"],
                 seed=asked["seed"],
                 **follow(found.name),
             )
@@ -446,9 +450,9 @@ def _net(asked: dict[str, Any], out: Path | None) -> tuple[LocalNet, Ladder]:
         "nodes": ",".join(map(str, nodes)),
         "weights": asked["weights"] and asked["weights"].name,
         **{name: asked[name] for name in ("shared", "norm", "events", "sweep", "images", "seed")},
-        **({"epochs": asked["epochs"], "rate": asked["rate"]} if asked["weights"] is None else {}),
+        **({"epochs": asked["epochs"], "lr": asked["lr"]} if asked["weights"] is None else {}),
     }
-    with layer_progress(found.name) as on_layer:
+    with layer_progress(found.name) as progress:
         return net, measure_net(
             net.eval(),
             (found.train_x[own], found.train_y[own]),
@@ -459,7 +463,7 @@ def _net(asked: dict[str, Any], out: Path | None) -> tuple[LocalNet, Ladder]:
             seed=asked["seed"],
             subject=found.name,
             settings=settings,
-            on_progress=on_layer,
+            progress=progress,
         )
 
 

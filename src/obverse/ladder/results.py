@@ -155,13 +155,15 @@ class Measured(Record):
 class Training(Record):
     """Descent on inputs and on events from the same start, see dynamics."""
 
-    rate: float
+    lr: float
     steps: tuple[int, ...]
     loss_inputs: tuple[float, ...]
     loss_events: tuple[float, ...]
     loss_carried: tuple[float, ...]
     largest: tuple[float, ...]
     apart: tuple[float, ...]
+
+    renamed: ClassVar = {"rate": "lr"}
 
     checks: ClassVar[Any] = (
         (

@@ -91,7 +91,7 @@ def layer_progress(title: str) -> Iterator[Callable[[int, int, str], None] | Non
 
 
 @contextmanager
-def claims_progress(settings: Mapping[str, int]) -> Iterator[Callable[[str, int, int], None] | None]:
+def claims_progress(settings: Mapping[str, int]) -> Iterator[Callable[[int, int, str], None] | None]:
     """Yields what a sweep calls after each setting: a bar for all, and one each for the next few claims.
 
     `settings` is how many there are of each claim, by its id. A claim's bar goes when it has been measured,
@@ -120,7 +120,7 @@ def claims_progress(settings: Mapping[str, int]) -> Iterator[Callable[[str, int,
             title = f"{len(state) - len(left)} of {len(state)} claims"
             progress.update(whole, completed=done, total=total, description=title, refresh=True)
 
-        def on_point(id: str, done: int, total: int) -> None:
+        def on_point(done: int, total: int, id: str) -> None:
             state[id] = done, total
             refresh()
 

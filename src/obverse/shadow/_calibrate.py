@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._core import OneLine
 from ._generate import Generation
 from ._graph import Layer, evaluation
 from ._recovery import relative_error
@@ -17,7 +18,7 @@ from ._reversal import Rule
 
 
 @dataclass(frozen=True)
-class LayerCalibration:
+class LayerCalibration(OneLine):
     """What was found for one layer; errors are Σ‖ĥ − h‖² / Σ‖h‖² over the data.
 
     `scale` with the net's own offsets gives `error`; the theory's scale gives `theory_error`. With the
@@ -36,7 +37,7 @@ class LayerCalibration:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(OneLine):
     """The result of Shadow.calibrate: one entry a layer with weights, and what is done at the input.
 
     `signed`: inputs may be negative, and nothing is cut off; `floor`: they have a least value, one a channel;

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -19,14 +19,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .._core import BadInput, versions
+from .._core import BadInput, Progress, versions
 from ._controls import Shuffled
 from ._graph import evaluation
 from ._shadow import Shadow
 from .results import LayerSurvey, Reading, Survey
 
 BATCH = 50  # inputs at a time: the h of all layers are held at once
-OnLayer = Callable[[int, int, str], None]
 
 
 @dataclass
@@ -150,9 +149,9 @@ class Surveyor:
 
     @torch.no_grad()
     def measure(
-        self, x: Tensor, layers: Sequence[str] | None = None, on_layer: OnLayer | None = None
+        self, x: Tensor, layers: Sequence[str] | None = None, progress: Progress | None = None
     ) -> tuple[LayerSurvey, ...]:
-        """Every layer, or those named; `on_layer(done, total, name)` is called before each piece of work."""
+        """Every layer, or those named; `progress(done, total, name)` is called before each piece of work."""
         names = self.own.layers if layers is None else tuple(layers)
         batches = x.split(BATCH)
         tallies = {name: (_Tally(), _Tally()) for name in names}
@@ -161,16 +160,16 @@ class Surveyor:
             label = self.labels(batch)
             h_own, h_shuffled = self.own.hidden(batch, names), self.shuffled.hidden(batch, names)
             for index, name in enumerate(names):
-                if on_layer:
-                    on_layer(place * len(names) + index, len(batches) * len(names), name)
+                if progress:
+                    progress(place * len(names) + index, len(batches) * len(names), name)
                 shapes[name] = tuple(h_own[name].shape[1:])
                 pairs = ((self.own, h_own[name]), (self.shuffled, h_shuffled[name]))
                 for tally, (shadow, h) in zip(tallies[name], pairs, strict=True):
                     twin = self.shadows(shadow, batch, h, name, place)
                     tally.add(batch, twin, h, shadow.infer(twin, name))
                     tally.add_labels(label, self.labels(twin))
-        if on_layer:
-            on_layer(len(batches) * len(names), len(batches) * len(names), "")
+        if progress:
+            progress(len(batches) * len(names), len(batches) * len(names), "")
         maps = {one.layer: one for one in self.calibration.layers}
         return tuple(
             LayerSurvey(
@@ -210,7 +209,7 @@ def survey(
     weights: str = "",
     random_weights: bool = False,
     data: str = "",
-    on_layer: OnLayer | None = None,
+    progress: Progress | None = None,
     **how: Any,
 ) -> Survey:
     """Measure the shadows of inputs x from every layer of a net; `y` are their labels, if known.
@@ -219,7 +218,7 @@ def survey(
     """
     tool = net if isinstance(net, Surveyor) else Surveyor(net, x, **how)
     began = time.perf_counter()
-    found = tool.measure(x, layers, on_layer)
+    found = tool.measure(x, layers, progress)
     wrong = None
     if y is not None:
         labels = [tool.labels(batch) for batch in x.split(BATCH)]

@@ -127,9 +127,9 @@ def shadow(
     if out is not None:
         with explained(out):
             out.mkdir(parents=True, exist_ok=True)
-    with layer_progress(name) as on_layer:
-        if on_layer:
-            on_layer(0, 1, "calibration")
+    with layer_progress(name) as progress:
+        if progress:
+            progress(0, 1, "calibration")
         tool = Surveyor(
             net,
             scaling.apply(found.train_x[:CALIBRATION]),
@@ -152,7 +152,7 @@ def shadow(
             weights="" if weights is None else weights.name,
             random_weights=weights is None and not Path(model).is_dir(),
             data=found.name,
-            on_layer=on_layer,
+            progress=progress,
         )
     if quick:
         tell_quick(f"{len(x)} test inputs", as_json)

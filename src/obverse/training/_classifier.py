@@ -40,8 +40,8 @@ class ShadowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dropout: float = 0.0,
         uniform_bias: bool = False,
         epochs: int = 100,
-        batch: int = 100,
-        rate: float = 0.05,
+        batch_size: int = 100,
+        lr: float = 0.05,
         momentum: float = 0.9,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -56,8 +56,8 @@ class ShadowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.dropout = dropout
         self.uniform_bias = uniform_bias
         self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
+        self.batch_size = batch_size
+        self.lr = lr
         self.momentum = momentum
         self.random_state = random_state
 

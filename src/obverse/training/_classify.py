@@ -181,7 +181,7 @@ class ClassifierTask:
         self.scaler = gradient_scaler(self.device, settings.precision)
         # A method kept by its own object is a cycle, and data sets would wait for the garbage collector.
         self._shared_loss = summed(self.net, self._loss) if size() > 1 else None
-        self._batches = Batches(len(self.train_x), settings.batch, settings.seed)
+        self._batches = Batches(len(self.train_x), settings.batch_size, settings.seed)
         self.more_x = unlabelled(settings, data)
         self._more: Batches | None = None
         if len(self.more_x) > 0:
@@ -201,7 +201,7 @@ class ClassifierTask:
         if self._more is not None:
             more = self._more.rows(*divmod(number, len(self._more)))
             parts.append(self._part(number, self.more_x[more], None, len(rows)))
-        self.optimizer.param_groups[0]["lr"] = self.settings.rate_at(number)
+        self.optimizer.param_groups[0]["lr"] = self.settings.lr_at(number)
         self.net.train()
         with autocast(self.device, self.settings.precision):
             loss = (self._shared_loss or self._loss)(parts)

@@ -16,6 +16,7 @@ from .._core import (
     BadInput,
     Interrupted,
     ObverseError,
+    OneLine,
     explained,
     mean_and_se,
     quoted,
@@ -51,7 +52,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(OneLine):
     """The table of a comparison."""
 
     rows: tuple[Row, ...]

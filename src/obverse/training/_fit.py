@@ -211,7 +211,7 @@ class _Loop:
         kept = "none" if self.saved_at is None else f"step {self.saved_at} in {self.run}"
         return Diverged(
             f"expected a finite loss; got {what} at step {self.step}; last good checkpoint: {kept}; "
-            "try a smaller rate, or a smaller weight or normalize=true with shadows"
+            "try a smaller lr, or a smaller weight or normalize=true with shadows"
         )
 
 

@@ -12,9 +12,9 @@ from ._settings import Settings
 
 def make_optimizer(settings: Settings, net: nn.Module) -> torch.optim.Optimizer:
     if settings.optimizer == "adam":
-        return torch.optim.Adam(net.parameters(), settings.rate, weight_decay=settings.decay)
+        return torch.optim.Adam(net.parameters(), settings.lr, weight_decay=settings.weight_decay)
     return torch.optim.SGD(
-        net.parameters(), settings.rate, momentum=settings.momentum, weight_decay=settings.decay
+        net.parameters(), settings.lr, momentum=settings.momentum, weight_decay=settings.weight_decay
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from .._core import (
     BadInput,
     ObverseError,
+    OneLine,
     explained,
     locked,
     parse_json,
@@ -37,7 +38,7 @@ OF_SHADOWS = ("shadow_error", "label_agreement")  # only where a run measures th
 
 
 @dataclass(frozen=True)
-class RunRecord:
+class RunRecord(OneLine):
     """What a run directory says: its settings, where it was made, one record an epoch."""
 
     path: Path

@@ -19,6 +19,26 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from .._core import DEVICES, BadInput, Control, Init, Labels, Net, Optimizer, Precision, is_device_name
 
+# Names that settings had before they took PyTorch's; files and flags with these still work.
+RENAMED = {"rate": "lr", "decay": "weight_decay", "drops": "milestones", "batch": "batch_size"}
+_noted: set[str] = set()  # old names that a note was printed for
+
+
+def with_new_names(values: Mapping[str, Any], renamed: Mapping[str, str], source: str) -> dict[str, Any]:
+    """The same values under today's names, in their order. Prints one note for each old name, once."""
+    old = [name for name in values if name in renamed]
+    for name in old:
+        if renamed[name] in values:
+            raise BadInput(
+                f"either {renamed[name]} or its old name {name} in {source}", got="both", do="keep one"
+            )
+    new = [name for name in old if name not in _noted]
+    if new:
+        _noted.update(new)
+        pairs = ", ".join(f"{name} is now {renamed[name]}" for name in new)
+        sys.stderr.write(f"note: old names of settings in {source}: {pairs}\n")
+    return {renamed.get(name, name): value for name, value in values.items()}
+
 
 class FromMapping:
     """What settings of every kind share: from a mapping with checks, and back for JSON."""
@@ -40,6 +60,7 @@ class FromMapping:
     def from_mapping(cls, values: Mapping[str, Any], source: str) -> Self:
         """Settings from parsed TOML or JSON; unknown names and wrong types are refused by name."""
         hints = get_type_hints(cls)
+        values = with_new_names(values, {old: new for old, new in RENAMED.items() if new in hints}, source)
         for name, value in values.items():
             if name not in hints:
                 near = get_close_matches(name, hints, n=1)
@@ -80,14 +101,14 @@ class Settings(FromMapping):
     init: Init = "identity"
 
     epochs: int = 25
-    batch: int = 100  # the paper's
+    batch_size: int = 100  # the paper's
     unlabelled: int = 0  # so many of the points that train_size leaves out join each step
     optimizer: Optimizer = "sgd"  # the paper's
-    rate: float = 0.05
+    lr: float = 0.05
     momentum: float = 0.9
     augment: bool = False  # pad, crop and mirror images: right for photographs, wrong for digits
-    decay: float = 0.0  # none, so that the weights are those of the loss alone
-    drops: tuple[int, ...] = ()  # steps after which the rate is divided by ten
+    weight_decay: float = 0.0  # none, so that the weights are those of the loss alone
+    milestones: tuple[int, ...] = ()  # steps after which lr is divided by ten
 
     weight: float = None  # type: ignore[assignment]  # by the net; 0 is plain backpropagation
     layer: str | None = None  # None: the highest hidden layer, the paper's h̃2
@@ -118,15 +139,15 @@ class Settings(FromMapping):
         check("hidden widths ≥ 1", self.hidden, all(width >= 1 for width in self.hidden))
         check("dropout in [0, 1)", self.dropout, 0 <= self.dropout < 1)
         check("epochs ≥ 1", self.epochs, self.epochs >= 1)
-        check("batch ≥ 1", self.batch, self.batch >= 1)
+        check("batch_size ≥ 1", self.batch_size, self.batch_size >= 1)
         check("unlabelled ≥ 0", self.unlabelled, self.unlabelled >= 0)
         optimizers = get_args(Optimizer)
         check(f"optimizer out of {', '.join(optimizers)}", self.optimizer, self.optimizer in optimizers)
-        check("rate > 0", self.rate, 0 < self.rate < float("inf"))
+        check("lr > 0", self.lr, 0 < self.lr < float("inf"))
         check("momentum in [0, 1)", self.momentum, 0 <= self.momentum < 1)
-        check("decay ≥ 0", self.decay, 0 <= self.decay < float("inf"))
-        rising = all(first < second for first, second in pairwise((0, *self.drops)))
-        check("drops as rising numbers of steps, from 1", self.drops, rising)
+        check("weight_decay ≥ 0", self.weight_decay, 0 <= self.weight_decay < float("inf"))
+        rising = all(first < second for first, second in pairwise((0, *self.milestones)))
+        check("milestones as rising numbers of steps, from 1", self.milestones, rising)
         check("weight ≥ 0", self.weight, 0 <= self.weight < float("inf"))
         check("keep in (0, 1]", self.keep, 0 < self.keep <= 1)
         check("noise ≥ 0", self.noise, 0 <= self.noise < float("inf"))
@@ -144,9 +165,9 @@ class Settings(FromMapping):
         """Whether a run measures its shadows. Plain training of allconv does not: they cost more than it."""
         return self.net == "mlp" or self.weight > 0
 
-    def rate_at(self, step: int) -> float:
+    def lr_at(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""
-        return self.rate / 10.0 ** bisect_right(self.drops, step)
+        return self.lr / 10.0 ** bisect_right(self.milestones, step)
 
 
 # What only one net looks at.

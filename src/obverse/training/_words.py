@@ -206,8 +206,8 @@ def _untrained(results: Results) -> str:
 
 
 def _caveat(results: Results) -> str:
-    rates = {settings.rate for settings in results.plan.values()}
-    rate = f" (rate {rates.pop():g} for all)" if len(rates) == 1 else ""
+    rates = {settings.lr for settings in results.plan.values()}
+    rate = f" (lr {rates.pop():g} for all)" if len(rates) == 1 else ""
     said = f"Nothing here was tuned variant by variant{rate}."
     if any(settings.weight > 0 and not settings.normalize for settings in results.plan.values()):
         said += " A second loss term also lengthens each step, which by itself can change the error."

@@ -5,31 +5,31 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .._core import BadInput, versions
+from .._core import BadInput, Progress, versions
 from ..shadow import check_keep
 from ._activations import own_activations
 from ._biases import offsets
 from ._controls import root_mean_square
 from ._entries import entries
-from ._readers.module import Weight, weights_of
+from ._readers.open import WeightSource, open_weights
+from ._readers.stored import Weight
 from ._reversibility import reversals
 from ._spectrum import Bulk, exact_bulk, exact_seconds, lanczos_bulk, rescaled_distance
 from ._structure import block_contrast, correlations, equalize_, fourth_moment, norm_spread, without_spikes
 from ._verdict import BUDGET, KEEP, SAMPLES, SEED, Thresholds, judge, most_spikes
 from .results import Audit, LayerAudit, Number, Spectrum
 
-OnLayer = Callable[[int, int, str], None]
-
 
 @torch.no_grad()
 def audit(
-    net: nn.Module | Mapping[str, Tensor] | Sequence[Weight],
+    net: WeightSource,
     *,
     model: str = "",
     data: Tensor | None = None,
@@ -38,24 +38,26 @@ def audit(
     samples: int = SAMPLES,
     budget: float = BUDGET,
     seed: int = SEED,
-    on_layer: OnLayer | None = None,
+    progress: Progress | None = None,
 ) -> Audit:
     """Is each layer of this net random-like, in the sense that the reversibility theorem needs?
 
-    `net` is a module, a state dict, or what `open_weights` gives for a file. With `data` (a batch of inputs,
-    modules only) recovery is measured on the layers' own activations too. `budget` is the time in seconds
-    that the exact singular values of one layer may take; beyond it a Lanczos density stands in for them.
-    `on_layer(done, total, name)` hears of the progress.
+    `net` is a module, a state dict, the path of a file or folder of weights, or what `open_weights` returns.
+    `model` names it in the result; without it that is the class of a module or the name of the
+    file. With `data` (a batch of inputs, modules only) recovery is measured on the layers' own activations
+    too. `budget` is the time in seconds that the exact singular values of one layer may take; beyond it a
+    Lanczos density stands in for them.
+    `progress(done, total, name)` hears of the progress.
     """
     thresholds = thresholds or Thresholds()
     _check(keep, samples, budget)
     began = time.perf_counter()
-    weights = weights_of(net) if isinstance(net, nn.Module | Mapping) else tuple(net)
+    weights = open_weights(net)
     own = _own_activations(net, data, weights, samples, seed)
     layers = []
     for done, weight in enumerate(weights):
-        if on_layer:
-            on_layer(done, len(weights), weight.name)
+        if progress:
+            progress(done, len(weights), weight.name)
         generator = torch.Generator().manual_seed(zlib.crc32(f"{seed}/{weight.name}".encode()))
         layers.append(
             audit_layer(
@@ -68,16 +70,22 @@ def audit(
                 generator=generator,
             )
         )
-    if on_layer:
-        on_layer(len(weights), len(weights), "")
+    if progress:
+        progress(len(weights), len(weights), "")
     return Audit(
-        model=model or (type(net).__name__ if isinstance(net, nn.Module) else "weights"),
+        model=model or _name(net),
         layers=tuple(layers),
         thresholds={name: getattr(thresholds, name) for name in thresholds.__dataclass_fields__},
         settings={"seed": seed, "keep": keep, "samples": samples, "budget": budget, "data": data is not None},
         versions=versions(),
         seconds=time.perf_counter() - began,
     )
+
+
+def _name(net: WeightSource) -> str:
+    if isinstance(net, nn.Module):
+        return type(net).__name__
+    return Path(net).name if isinstance(net, Path | str) else "weights"
 
 
 def audit_layer(

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from .._core import or_global
+
 # Entries that are permuted together. With their order they fit the cache, and torch does not share so few
 # out to threads, which on a busy machine would wait for each other hundreds of times.
 _BLOCK = 2**15
@@ -14,7 +16,7 @@ _ORDERS = 64  # drawn for each of the two rounds; drawing them is half of the wo
 
 
 @torch.no_grad()
-def shuffled(matrix: Tensor, generator: torch.Generator) -> Tensor:
+def shuffled(matrix: Tensor, generator: torch.Generator | None = None) -> Tensor:
     """The same entries in random order.
 
     One permutation of everything waits for memory at each entry. Instead: the rows in random order and the
@@ -24,6 +26,7 @@ def shuffled(matrix: Tensor, generator: torch.Generator) -> Tensor:
     the same number of entries to each block of columns, which chance would do only nearly, and each of
     64 orders serves several blocks, chosen at random.
     """
+    generator = or_global(generator)
     rows, columns = matrix.shape
     order = torch.randperm(rows, generator=generator, device=generator.device).to(matrix.device)
     result = torch.empty_like(matrix, memory_format=torch.contiguous_format)

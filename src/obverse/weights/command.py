@@ -472,8 +472,8 @@ def measure(subject: Subject, pattern: str | None, **options: Any) -> Audit:
     if isinstance(net, tuple):
         names = select([one.name for one in net], pattern)
         net = tuple(one for one in net if one.name in names)
-    with layer_progress(Path(subject.name).name) as on_layer:
-        found = measured(net, model=subject.name, data=subject.data, on_layer=on_layer, **options)
+    with layer_progress(Path(subject.name).name) as progress:
+        found = measured(net, model=subject.name, data=subject.data, progress=progress, **options)
     return matching(found, pattern)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from ...diversity import forward_bound, forward_bound_printed
 from .._claim import Claim, measurement
 from .._registry import register
 from .._rules import Equal, HoldsIn, MeanBelow
 from ..results import Setting
+from ._forward_bounds import forward_bound, forward_bound_printed
 from ._points import (
     BIRTHDAY,
     ROUNDING,

@@ -204,7 +204,7 @@ def measure_descent(setting: Setting, generator: torch.Generator) -> list[float]
         covariance, drawn = _covariance(setting, generator), _normal((setting["d"], setting["d"]), generator)
         scale = sqrt(setting["excess"] / float((drawn @ covariance * drawn).sum()))
         target = _identity(setting) + scale * drawn
-        run = descend(start, target, covariance, rate=1 / smoothness(setting), steps=setting["steps"])
+        run = descend(start, target, covariance, lr=1 / smoothness(setting), steps=setting["steps"])
         if max(run.norms) <= setting["tau"]:
             values.append(len(run.rates) / log(run.losses[0] / run.losses[-1]))
         if len(values) == setting["trials"]:

@@ -327,7 +327,7 @@ def _ratios(setting: Setting, generator: torch.Generator) -> Tensor:
     model = the_model(setting)
     rows = model.x.expand(setting["trials"], -1)
     wide = _Wide(model, setting["wide"])
-    found = log_likelihood(wide, rows, samples=setting["k"], batch=100_000, generator=generator)
+    found = log_likelihood(wide, rows, samples=setting["k"], batch_size=100_000, generator=generator)
     return found - model.evidence
 
 

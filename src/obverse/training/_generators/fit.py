@@ -5,6 +5,7 @@ A run of one is a run like any other: checkpoints, resumed to the bit, metrics, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -92,7 +93,7 @@ class GeneratorTask:
         self.net = initial_generator(self.settings, data.input_shape)
         self.optimizers: list[torch.optim.Adam] = []
         self._totals = torch.zeros(2, len(self.parts), dtype=torch.float64)  # sums, and of how many
-        self._batches = Batches(len(self.train_x), settings.batch, settings.seed)
+        self._batches = Batches(len(self.train_x), settings.batch_size, settings.seed)
         self._digest: Tensor | None = None
 
     @property
@@ -129,7 +130,7 @@ class GeneratorTask:
 
     def player(self, parameters: Iterable[nn.Parameter], betas: tuple[float, float] = (0.9, 0.999)) -> None:
         """One more optimizer, for these parameters."""
-        self.optimizers.append(torch.optim.Adam(parameters, self.settings.rate, betas=betas))
+        self.optimizers.append(torch.optim.Adam(parameters, self.settings.lr, betas=betas))
 
     def descend(self, player: int, loss: Tensor) -> None:
         """One step of Adam for this player alone."""
@@ -151,6 +152,7 @@ class GeneratorTask:
         return result | {"totals": self._totals, "data": self._data_digest()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        tensors = with_new_names(tensors)
         check_tensors(self.tensors(), tensors, "the checkpoint")
         refuse_other_data(self._data_digest(), tensors["data"], self.settings.data)
         self.net.load_state_dict({name: tensors[f"net.{name}"] for name in self.net.state_dict()})
@@ -171,6 +173,14 @@ class GeneratorTask:
         if self._digest is None:
             self._digest = fingerprint(self.train_x)
         return self._digest
+
+
+def with_new_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a run under today's names: the `decoder` of a WGAN was called `generator` before."""
+    return {
+        re.sub(r"^(net\.|adam\.|)generator\.", r"\1decoder.", name): tensor
+        for name, tensor in tensors.items()
+    }
 
 
 def _fresh(parameter: nn.Parameter) -> dict[str, Tensor]:
@@ -253,7 +263,7 @@ class GameTask(GeneratorTask):
         self.add("critic_gap", gap)
         self.add("penalty", penalty)
         if (number + 1) % self.settings.critic_steps == 0:
-            other = self.net.generator_loss(self.settings.batch, generator)
+            other = self.net.generator_loss(self.settings.batch_size, generator)
             self.descend(1, other)
             self.add("generator_loss", other)
         return loss.item()
@@ -328,5 +338,5 @@ def load_generator(run: str | Path) -> Model:
             got=error.strerror,
             do=f"resume it with: obverse generate train --resume {quoted(record.path)}",
         ) from None
-    load_weights(net, parse_tensors(content, path), str(path))
+    load_weights(net, with_new_names(parse_tensors(content, path)), str(path))
     return net.eval()

@@ -17,7 +17,7 @@ from .._settings import FromMapping, check
 HIDDEN: dict[Kind, tuple[int, ...]] = {"vae": (400,), "wgan": (256, 256), "mixture": (256, 256)}
 LATENT: dict[Kind, int] = {"vae": 20, "wgan": 16, "mixture": 16}
 # Adam's. Nets this small stand ten times the rate that is usual in games of deep ones, and are slow without.
-RATE: dict[Kind, float] = {"vae": 1e-3, "wgan": 1e-3, "mixture": 1e-3}
+LR: dict[Kind, float] = {"vae": 1e-3, "wgan": 1e-3, "mixture": 1e-3}
 # Updates after which samples of the digits are readable: about a minute on one core; two for a mixture, whose
 # steps cost five times as much. A small data set is passed over more often.
 STEPS: dict[Kind, int] = {"vae": 6_000, "wgan": 15_000, "mixture": 6_000}
@@ -29,7 +29,7 @@ EVALUATIONS = 50  # enough for a curve; an epoch of a small data set is shorter 
 class GeneratorSettings(FromMapping):
     """Everything that decides the numbers of a run.
 
-    `hidden`, `latent` and `rate` are values once this is made: those of the model, unless they were given.
+    `hidden`, `latent` and `lr` are values once this is made: those of the model, unless they were given.
     """
 
     model: Kind = "vae"
@@ -51,8 +51,8 @@ class GeneratorSettings(FromMapping):
     entropy: float = 0.1  # weight of the entropy that keeps the mixture from giving up components
 
     epochs: int | None = None  # None: as many as `settled` says; a run has a number
-    batch: int = 100  # as for the classifier
-    rate: float = None  # type: ignore[assignment]  # by the model
+    batch_size: int = 100  # as for the classifier
+    lr: float = None  # type: ignore[assignment]  # by the model
 
     seed: int = 0
     evaluate_every: int | None = None  # epochs; None: about `EVALUATIONS` times; a run has a number
@@ -60,7 +60,7 @@ class GeneratorSettings(FromMapping):
 
     def __post_init__(self) -> None:
         check(f"model out of {', '.join(get_args(Kind))}", self.model, self.model in get_args(Kind))
-        for name, usual in (("hidden", HIDDEN), ("latent", LATENT), ("rate", RATE)):
+        for name, usual in (("hidden", HIDDEN), ("latent", LATENT), ("lr", LR)):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, usual[self.model])
         object.__setattr__(self, "hidden", tuple(self.hidden))
@@ -77,8 +77,8 @@ class GeneratorSettings(FromMapping):
         check("components ≥ 1", self.components, self.components >= 1)
         check("entropy ≥ 0", self.entropy, 0 <= self.entropy < float("inf"))
         check("epochs ≥ 1", self.epochs, self.epochs is None or self.epochs >= 1)
-        check("batch ≥ 1", self.batch, self.batch >= 1)
-        check("rate > 0", self.rate, 0 < self.rate < float("inf"))
+        check("batch_size ≥ 1", self.batch_size, self.batch_size >= 1)
+        check("lr > 0", self.lr, 0 < self.lr < float("inf"))
         check("seed ≥ 0", self.seed, self.seed >= 0)
         for name in ("evaluate_every", "checkpoint_every"):
             every = getattr(self, name)
@@ -133,7 +133,7 @@ def settled(settings: GeneratorSettings, points: int) -> GeneratorSettings:
     Unless they were given: so many epochs that the model gets its usual number of updates, evaluated about
     `EVALUATIONS` times, and a checkpoint whenever it is.
     """
-    steps_per_epoch = -(-points // settings.batch)
+    steps_per_epoch = -(-points // settings.batch_size)
     usual = max(FEWEST_EPOCHS, -(-STEPS[settings.model] // steps_per_epoch))
     epochs = usual if settings.epochs is None else settings.epochs
     every = max(1, epochs // EVALUATIONS) if settings.evaluate_every is None else settings.evaluate_every

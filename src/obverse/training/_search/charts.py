@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 300, 190  # of the frame of a plot
 LEFT, RIGHT, TOP, BELOW = 50, 12, 10, 36
 SPAN = 4.0  # errors from so many times the best on have the palest colour
 STEPS = 5  # of colour
-MOST_CELLS = 30  # rates or weights in a map; more are drawn as points
+MOST_CELLS = 30  # lrs or weights in a map; more are drawn as points
 MOST_CURVES = 200
 TICKS = 6
 
@@ -34,32 +34,32 @@ def shade(error: float | None, best: float | None) -> int:
 
 def landscape(result: SearchResult) -> str:
     """Rate against weight: a map of cells for a grid, points otherwise."""
-    cells = max(len(result.rates), len(result.weights)) <= MOST_CELLS
+    cells = max(len(result.lrs), len(result.weights)) <= MOST_CELLS
     return heat_map(result) if result.sampler == "grid" and cells else scatter(result)
 
 
 def heat_map(result: SearchResult) -> str:
-    """One cell a setting: rates across, weights upwards; empty where there was no trial."""
+    """One cell a setting: lrs across, weights upwards; empty where there was no trial."""
     best = result.best
     low = best.error if best else None
-    found = {(trial.rate, trial.weight): trial for trial in result.trials}
-    width, height = CELL_WIDTH * len(result.rates), CELL_HEIGHT * len(result.weights)
+    found = {(trial.lr, trial.weight): trial for trial in result.trials}
+    width, height = CELL_WIDTH * len(result.lrs), CELL_HEIGHT * len(result.weights)
     whole = max(NAMES + width + 4, LEFT + WIDTH + RIGHT)  # so that letters are as large as in the other plots
-    parts = [_open("landscape", "Held-out error by rate and weight", whole, height + FOOT, -NAMES, -2)]
-    for column, rate in enumerate(result.rates):
+    parts = [_open("landscape", "Held-out error by lr and weight", whole, height + FOOT, -NAMES, -2)]
+    for column, lr in enumerate(result.lrs):
         for line, weight in enumerate(reversed(result.weights)):
             x, y = column * CELL_WIDTH, line * CELL_HEIGHT
-            parts.append(_cell(found.get((rate, weight)), x, y, low))
-    if best is not None and best.rate in result.rates and best.weight in result.weights:
-        x = result.rates.index(best.rate) * CELL_WIDTH
+            parts.append(_cell(found.get((lr, weight)), x, y, low))
+    if best is not None and best.lr in result.lrs and best.weight in result.weights:
+        x = result.lrs.index(best.lr) * CELL_WIDTH
         y = (len(result.weights) - 1 - result.weights.index(best.weight)) * CELL_HEIGHT
         size = f'width="{CELL_WIDTH - 4}" height="{CELL_HEIGHT - 4}"'
         parts.append(f'<rect class="best" x="{x + 2}" y="{y + 2}" {size}/>')
-    for column, rate in enumerate(result.rates):
-        parts.append(_text(column * CELL_WIDTH + CELL_WIDTH / 2, height + 14, value(rate)))
+    for column, lr in enumerate(result.lrs):
+        parts.append(_text(column * CELL_WIDTH + CELL_WIDTH / 2, height + 14, value(lr)))
     for line, weight in enumerate(reversed(result.weights)):
         parts.append(_text(-6, line * CELL_HEIGHT + CELL_HEIGHT / 2, value(weight), "end"))
-    parts.append(_text(width / 2, height + 31, "rate across, weight upwards"))
+    parts.append(_text(width / 2, height + 31, "lr across, weight upwards"))
     return "".join(parts) + "</svg>"
 
 
@@ -82,22 +82,20 @@ def scatter(result: SearchResult) -> str:
     best = result.best
     low = best.error if best else None
     across, up = (axis_for([*ends, *values], span=2.0) for ends, values in _ranges(result))
-    parts = [
-        _frame("landscape", "Held-out error by rate and weight", across, up, "rate across, weight upwards")
-    ]
+    parts = [_frame("landscape", "Held-out error by lr and weight", across, up, "lr across, weight upwards")]
     drawn = sorted(result.trials, key=lambda it: shade(it.error, low))
     for trial in drawn[-MOST_CURVES:]:
-        place = _place(across, up, trial.rate, trial.weight)
+        place = _place(across, up, trial.lr, trial.weight)
         kind = f"dot shade-{shade(trial.error, low)}" if trial.state == "complete" else "dot none"
         parts.append(f'<circle class="{kind}" {place} r="5.5"/>')
     if best is not None:
-        parts.append(f'<circle class="best" {_place(across, up, best.rate, best.weight)} r="8.5"/>')
+        parts.append(f'<circle class="best" {_place(across, up, best.lr, best.weight)} r="8.5"/>')
     return "".join(parts) + "</svg>"
 
 
 def _ranges(result: SearchResult) -> tuple[tuple[list[float], list[float]], tuple[list[float], list[float]]]:
-    rates, weights = [it.rate for it in result.trials], [it.weight for it in result.trials]
-    return (list(result.rates), rates), (list(result.weights), weights)
+    lrs, weights = [it.lr for it in result.trials], [it.weight for it in result.trials]
+    return (list(result.lrs), lrs), (list(result.weights), weights)
 
 
 def curves(result: SearchResult) -> str:
@@ -153,8 +151,8 @@ def _frame(name: str, title: str, across: Axis, up: Axis, words: str) -> str:
     return "".join(parts)
 
 
-def _place(across: Axis, up: Axis, rate: float, weight: float) -> str:
-    x, y = WIDTH * across.share(rate), HEIGHT * (1 - up.share(weight))
+def _place(across: Axis, up: Axis, lr: float, weight: float) -> str:
+    x, y = WIDTH * across.share(lr), HEIGHT * (1 - up.share(weight))
     return f'cx="{coordinate(x)}" cy="{coordinate(y)}"'
 
 

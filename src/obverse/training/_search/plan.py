@@ -23,17 +23,18 @@ from ..._core import BadInput, derive_generator, derive_seed, read_json, write_j
 from ...data import NAMES, Dataset, load
 from .._batches import fingerprint
 from .._classify import ClassifierTask
-from .._settings import Settings, check
+from .._settings import RENAMED, Settings, check, with_new_names
 
 FORMAT = 1
 NAME = "search.json"
-RATES = tuple(0.001 * 4.0**a for a in range(-2, 3))
+LRS = tuple(0.001 * 4.0**a for a in range(-2, 3))
 WEIGHTS = tuple(2.0**b for b in range(-3, 4))
 HELD_OUT = 10_000
 LEAST_SHARE = 5  # of a smaller data set this part is held out: a fifth
 MAX_TRIALS = 10_000  # their directories have four digits
 APART = 1 + 1e-6  # largest over smallest: between nearer ones the sampler's logarithms are all rounding
 ORDER, SAMPLING = 101, 102  # streams of the search, apart from those of a run
+PLAN_RENAMED = {"rates": "lrs"}  # fields of older files
 WHERE = ("place", "threads", "shared")  # what two directories of one search may have of their own
 
 Sampler = Literal["grid", "tpe"]
@@ -44,12 +45,12 @@ Pruner = Literal["median", "none"]
 class SearchPlan:
     """The content of search.json.
 
-    `base` are the settings of every trial but for rate and weight; its `validation` says how many points are
-    held out. The grid is every rate with every weight; "tpe" chooses between the smallest and the largest.
+    `base` are the settings of every trial but for lr and weight; its `validation` says how many points are
+    held out. The grid is every lr with every weight; "tpe" chooses between the smallest and the largest.
     """
 
     base: Settings
-    rates: tuple[float, ...]
+    lrs: tuple[float, ...]
     weights: tuple[float, ...]
     sampler: Sampler
     pruner: Pruner
@@ -62,12 +63,12 @@ class SearchPlan:
     place: str  # of this directory, to tell its trials from those of another one
 
     def __post_init__(self) -> None:
-        for name in ("rates", "weights"):
+        for name in ("lrs", "weights"):
             values = tuple(sorted(getattr(self, name)))
             object.__setattr__(self, name, values)
             none_twice = 1 <= len(values) == len(set(values)) <= MAX_TRIALS
             check(f"{name}, none twice", f"{values!s:.200}", none_twice)
-        check("rates > 0", f"{self.rates!s:.200}", all(0 < rate < math.inf for rate in self.rates))
+        check("lrs > 0", f"{self.lrs!s:.200}", all(0 < lr < math.inf for lr in self.lrs))
         check("weights ≥ 0", f"{self.weights!s:.200}", all(0 <= weight < math.inf for weight in self.weights))
         check(
             f"sampler out of {', '.join(get_args(Sampler))}", self.sampler, self.sampler in get_args(Sampler)
@@ -79,15 +80,15 @@ class SearchPlan:
                 got=f"{self.weights!s:.200}",
                 do="use the grid, or search plain training alone with the weight 0",
             )
-        for name, values in (("rates", self.rates), ("weights", self.weights)):
+        for name, values in (("lrs", self.lrs), ("weights", self.weights)):
             if self.sampler == "tpe" and len(values) > 1 and values[-1] < values[0] * APART:
                 raise BadInput(
                     f"{name} for the sampler tpe from one to another that is larger by a millionth or more",
                     got=f"{values!s:.200}",
                     do="use one value, or two that lie apart",
                 )
-        cells = len(self.rates) * len(self.weights)
-        check(f"at most {MAX_TRIALS} pairs of a rate and a weight", cells, cells <= MAX_TRIALS)
+        cells = len(self.lrs) * len(self.weights)
+        check(f"at most {MAX_TRIALS} pairs of an lr and a weight", cells, cells <= MAX_TRIALS)
         most = cells if self.sampler == "grid" else MAX_TRIALS
         check(f"trials from 1 to {most}", self.trials, 1 <= self.trials <= most)
         check("validation ≥ 1", self.base.validation, self.base.validation >= 1)
@@ -96,16 +97,16 @@ class SearchPlan:
 
     def to_dict(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        lists = {name: list(values[name]) for name in ("rates", "weights")}
+        lists = {name: list(values[name]) for name in ("lrs", "weights")}
         return values | lists | {"base": self.base.to_dict()}
 
-    def settings(self, rate: float, weight: float) -> Settings:
+    def settings(self, lr: float, weight: float) -> Settings:
         """Of a trial."""
-        return replace(self.base, rate=rate, weight=weight)
+        return replace(self.base, lr=lr, weight=weight)
 
-    def final_settings(self, rate: float, weight: float) -> Settings:
+    def final_settings(self, lr: float, weight: float) -> Settings:
         """Of the net that is trained on everything."""
-        return replace(self.settings(rate, weight), validation=0)
+        return replace(self.settings(lr, weight), validation=0)
 
     def same_search(self, other: SearchPlan) -> bool:
         return all(
@@ -123,7 +124,7 @@ def held_out(points: int) -> int:
 def make_plan(
     base: Settings,
     *,
-    rates: Sequence[float] = RATES,
+    lrs: Sequence[float] = LRS,
     weights: Sequence[float] = WEIGHTS,
     sampler: Sampler = "grid",
     pruner: Pruner = "none",
@@ -148,11 +149,11 @@ def make_plan(
             )
         base = replace(base, validation=held_out(size))
     check(f"validation from 1 to {size - 1}", base.validation, 1 <= base.validation < size)
-    base = replace(base, rate=Settings.rate, weight=0.0)  # of each trial its own
-    cells = len(rates) * len(weights)
+    base = replace(base, lr=Settings.lr, weight=0.0)  # of each trial its own
+    cells = len(lrs) * len(weights)
     plan = SearchPlan(
         base,
-        tuple(map(float, rates)),
+        tuple(map(float, lrs)),
         tuple(map(float, weights)),
         sampler,
         pruner,
@@ -165,7 +166,7 @@ def make_plan(
         uuid.uuid4().hex,
     )
     for weight in sorted({plan.weights[0], plan.weights[-1]}):  # plain training may need what others do not
-        ClassifierTask(plan.settings(plan.rates[0], weight), data)  # refuses the rest
+        ClassifierTask(plan.settings(plan.lrs[0], weight), data)  # refuses the rest
     return replace(plan, study=_study_name(plan, data))
 
 
@@ -183,18 +184,24 @@ def load_planned(plan: SearchPlan) -> Dataset:
 
 def _study_name(plan: SearchPlan, data: Dataset) -> str:
     """A function of everything that decides the numbers, and of nothing that names a machine."""
-    values = {key: value for key, value in plan.to_dict().items() if key not in ("study", *WHERE)}
-    values["base"] = {key: value for key, value in values["base"].items() if key not in ("data", "data_root")}
+    # Under the names that settings had when format 1 began: searches from then can be resumed.
+    old = {new: old for old, new in (RENAMED | PLAN_RENAMED).items()}
+    values = {
+        old.get(key, key): value for key, value in plan.to_dict().items() if key not in ("study", *WHERE)
+    }
+    values["base"] = {
+        old.get(key, key): value for key, value in values["base"].items() if key not in ("data", "data_root")
+    }
     values["data"] = bytes(fingerprint(data.train_x, data.train_y, data.test_x, data.test_y).tolist()).hex()
     return f"obverse-{hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]}"
 
 
 def cell(plan: SearchPlan, number: int) -> tuple[float, float]:
-    """(rate, weight) of a trial of the grid: in an order drawn with the seed, so that a search that is cut
+    """(lr, weight) of a trial of the grid: in an order drawn with the seed, so that a search that is cut
     short, or cut down to fewer trials, has looked everywhere."""
-    place = _order(len(plan.rates) * len(plan.weights), plan.base.seed)[number]
-    rate, weight = divmod(place, len(plan.weights))
-    return plan.rates[rate], plan.weights[weight]
+    place = _order(len(plan.lrs) * len(plan.weights), plan.base.seed)[number]
+    lr, weight = divmod(place, len(plan.weights))
+    return plan.lrs[lr], plan.weights[weight]
 
 
 @lru_cache(maxsize=4)
@@ -207,12 +214,12 @@ def sampling_seed(plan: SearchPlan, number: int) -> int:
     return derive_seed(plan.base.seed, SAMPLING, number) % 2**32
 
 
-def in_space(plan: SearchPlan, number: int, rate: float, weight: float) -> bool:
+def in_space(plan: SearchPlan, number: int, lr: float, weight: float) -> bool:
     """Whether a trial with this number may have these settings."""
     if plan.sampler == "grid":
-        return (rate, weight) == cell(plan, number)
+        return (lr, weight) == cell(plan, number)
     return (
-        plan.rates[0] <= rate <= plan.rates[-1] and plan.weights[0] <= weight <= plan.weights[-1]
+        plan.lrs[0] <= lr <= plan.lrs[-1] and plan.weights[0] <= weight <= plan.weights[-1]
     )  # false for NaN
 
 
@@ -235,6 +242,7 @@ def read_plan(path: Path) -> SearchPlan:
     if record.pop("format", None) != FORMAT or not isinstance(record.get("base"), dict):
         raise BadInput(f"a search of format {FORMAT}", got=str(place), do="start a new one")
     base = Settings.from_mapping(record["base"], str(place))
+    record = with_new_names(record, PLAN_RENAMED, str(place))
     for name, kind, holds in _FIELDS:
         if name not in record or not holds(record[name]):
             raise BadInput(f"{name} to be {kind} in {place}", got=_shown(record, name), do="start a new one")
@@ -243,7 +251,7 @@ def read_plan(path: Path) -> SearchPlan:
         raise BadInput(
             f"the fields of a search in {place}", got=ascii(min(unknown))[:60], do="start a new one"
         )
-    lists = {name: tuple(map(float, record[name])) for name in ("rates", "weights")}
+    lists = {name: tuple(map(float, record[name])) for name in ("lrs", "weights")}
     return SearchPlan(**(record | lists | {"base": base}))
 
 
@@ -261,7 +269,7 @@ def _whole(value: Any) -> bool:
 
 
 _FIELDS: tuple[tuple[str, str, Any], ...] = (
-    ("rates", "a list of numbers", _numbers),
+    ("lrs", "a list of numbers", _numbers),
     ("weights", "a list of numbers", _numbers),
     ("sampler", "text", lambda value: isinstance(value, str)),
     ("pruner", "text", lambda value: isinstance(value, str)),

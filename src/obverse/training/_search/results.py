@@ -35,7 +35,7 @@ class Trial(Record):
     """
 
     number: int
-    rate: float
+    lr: float
     weight: float
     state: State
     error: float | None
@@ -43,9 +43,10 @@ class Trial(Record):
     reason: str  # why it failed
     curve: tuple[tuple[int, float], ...]
 
+    renamed: ClassVar = {"rate": "lr"}
     checks: ClassVar = (
         ("a number ≥ 0", lambda it: it.number >= 0),
-        ("a rate > 0", lambda it: it.rate > 0),
+        ("an lr > 0", lambda it: it.lr > 0),
         ("a weight ≥ 0", lambda it: it.weight >= 0),
         ("an error from 0 to 1", lambda it: _is_share(it.error)),
         ("an error where it is complete", lambda it: it.error is not None or it.state != "complete"),
@@ -64,12 +65,13 @@ class Trial(Record):
 class Retrained(Record):
     """The best setting, trained on everything; or why it could not be."""
 
-    rate: float
+    lr: float
     weight: float
     test_error: float | None
     seconds: float
     reason: str
 
+    renamed: ClassVar = {"rate": "lr"}
     checks: ClassVar = (("an error from 0 to 1", lambda it: _is_share(it.test_error)),)
 
 
@@ -84,7 +86,7 @@ class SearchResult(Record):
     epochs: int
     sampler: Sampler
     pruner: Pruner
-    rates: tuple[float, ...]
+    lrs: tuple[float, ...]
     weights: tuple[float, ...]
     planned: int
     trials: tuple[Trial, ...]
@@ -92,9 +94,10 @@ class SearchResult(Record):
     settings: dict[str, Any]
     versions: dict[str, str]
 
+    renamed: ClassVar = {"rates": "lrs"}
     checks: ClassVar = (
         ("points", lambda it: min(it.train_points, it.held_out, it.epochs, it.planned) >= 1),
-        ("rising rates > 0", lambda it: it.rates and _rise((0.0, *it.rates))),
+        ("rising lrs > 0", lambda it: it.lrs and _rise((0.0, *it.lrs))),
         ("rising weights ≥ 0", lambda it: it.weights and it.weights[0] >= 0 and _rise(it.weights)),
         ("trials in order", lambda it: _rise([trial.number for trial in it.trials])),
     )
@@ -109,16 +112,16 @@ class SearchResult(Record):
 
     @property
     def best(self) -> Trial | None:
-        """The smallest error at the end; of equals the smallest weight, then rate. One that was stopped
+        """The smallest error at the end; of equals the smallest weight, then lr. One that was stopped
         early cannot win."""
-        return min(self.complete, key=lambda it: (it.error, it.weight, it.rate), default=None)
+        return min(self.complete, key=lambda it: (it.error, it.weight, it.lr), default=None)
 
     def __str__(self) -> str:
         best = self.best
         said = f"{self.finished} of {self.planned} trials"
         if best is None or best.error is None:
             return said
-        return f"{said}; best: rate {best.rate:.4g}, weight {best.weight:.4g}, error {100 * best.error:.2f} %"
+        return f"{said}; best: lr {best.lr:.4g}, weight {best.weight:.4g}, error {100 * best.error:.2f} %"
 
 
 def standard_error(error: float, points: int) -> float:
@@ -136,7 +139,7 @@ def rivals(result: SearchResult) -> list[Trial]:
 
 
 def at_edge(result: SearchResult) -> list[tuple[str, str]]:
-    """("rate", "largest"), …: where the best lies at an end of what was searched, and better may lie beyond.
+    """("lr", "largest"), …: where the best lies at an end of what was searched, and better may lie beyond.
 
     A weight of 0 is an end beyond which there is nothing.
     """
@@ -144,7 +147,7 @@ def at_edge(result: SearchResult) -> list[tuple[str, str]]:
     if best is None:
         return []
     found = []
-    for name, values in (("rate", result.rates), ("weight", result.weights)):
+    for name, values in (("lr", result.lrs), ("weight", result.weights)):
         positive = sorted(value for value in values if value > 0)
         value = getattr(best, name)
         if len(positive) < 2 or value <= 0:

@@ -191,7 +191,7 @@ def _retrain(plan: SearchPlan, out: Path, result: SearchResult, tell: Callable[[
     """The best setting on all points, into out/best; what is there already is kept."""
     best, path = result.best, out / BEST
     assert best is not None
-    settings = plan.final_settings(best.rate, best.weight)
+    settings = plan.final_settings(best.lr, best.weight)
     with waiting_lock(out / LOCKS / BEST):  # another command may be at it: then it is done afterwards
         run = ready_run(path, settings, "the best trial", "move this run away, then resume")
         count = run.environment.get("threads")
@@ -209,4 +209,4 @@ def _retrain(plan: SearchPlan, out: Path, result: SearchResult, tell: Callable[[
         run = read_run(path)
         seconds = sum(float(record.get("seconds") or 0.0) for record in run.metrics)
         error = None if reason else float(run.final["test_error"])
-    return Retrained(best.rate, best.weight, error, seconds, reason)
+    return Retrained(best.lr, best.weight, error, seconds, reason)

@@ -43,6 +43,7 @@ STARTUP = 5  # complete trials before the first one is pruned
 UNTOUCHED = 3  # no trial is pruned in the first third of its epochs: small rates begin slowly
 PACKAGES = {"psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}  # drivers of another name than theirs
 LONGEST_REASON = 500
+LR = "rate"  # as a parameter of a study: its name in studies that exist
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Claim:
     """A trial that this process works on until it lets go of the lock."""
 
     number: int
-    rate: float
+    lr: float
     weight: float
     lock: BaseFileLock
     trial: optuna.Trial
@@ -121,11 +122,11 @@ class Study:
                 self._study.sampler = self._sampler(number)
                 trial = optuna.Trial(self._study, left._trial_id)  # its settings stay what they are
             trial.set_user_attr("place", self.plan.place)
-            rate, weight = self._settings(number, *self._suggest(trial))
+            lr, weight = self._settings(number, *self._suggest(trial))
         except BaseException:
             lock.release()
             raise
-        return Claim(number, rate, weight, lock, trial)
+        return Claim(number, lr, weight, lock, trial)
 
     def report(self, claim: Claim, epoch: int, error: float) -> None:
         """Tell the error after an epoch, once."""
@@ -221,10 +222,10 @@ class Study:
     def _suggest(self, trial: optuna.Trial) -> tuple[float, float]:
         plan = self.plan
         if plan.sampler == "grid":  # a range of one value needs no sampler
-            rate, weight = cell(plan, trial.number)
-            return trial.suggest_float("rate", rate, rate), trial.suggest_float("weight", weight, weight)
+            lr, weight = cell(plan, trial.number)
+            return trial.suggest_float(LR, lr, lr), trial.suggest_float("weight", weight, weight)
         return (
-            trial.suggest_float("rate", plan.rates[0], plan.rates[-1], log=True),
+            trial.suggest_float(LR, plan.lrs[0], plan.lrs[-1], log=True),
             trial.suggest_float("weight", plan.weights[0], plan.weights[-1], log=plan.weights[0] > 0),
         )
 
@@ -267,7 +268,7 @@ class Study:
     def _read(self, one: FrozenTrial) -> Trial:
         """A trial of the study as a value of ours, each number checked."""
         number = one.number
-        rate, weight = self._settings(number, one.params.get("rate"), one.params.get("weight"))
+        lr, weight = self._settings(number, one.params.get(LR), one.params.get("weight"))
         where = f"trial {number} of the study"
         curve = tuple(sorted(one.intermediate_values.items()))
         for epoch, error in curve:
@@ -282,7 +283,7 @@ class Study:
         seconds, reason = one.user_attrs.get("seconds"), one.user_attrs.get("reason")
         return Trial(
             number,
-            rate,
+            lr,
             weight,
             state,
             last,
@@ -291,12 +292,12 @@ class Study:
             curve,
         )
 
-    def _settings(self, number: int, rate: Any, weight: Any) -> tuple[float, float]:
-        numbers = isinstance(rate, int | float) and isinstance(weight, int | float)
-        if not numbers or not in_space(self.plan, number, rate, weight):
-            got = f"{rate!r:.40} and {weight!r:.40}"
+    def _settings(self, number: int, lr: Any, weight: Any) -> tuple[float, float]:
+        numbers = isinstance(lr, int | float) and isinstance(weight, int | float)
+        if not numbers or not in_space(self.plan, number, lr, weight):
+            got = f"{lr!r:.40} and {weight!r:.40}"
             raise self._foreign(f"trial {number} to have settings of the plan", got)
-        return float(rate), float(weight)
+        return float(lr), float(weight)
 
     def _foreign(self, expected: str, got: str) -> BadInput:
         return BadInput(

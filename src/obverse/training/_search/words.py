@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..._core import FIXED, listed, percent, seconds, short
 from .results import SearchResult, Trial, at_edge, rivals, standard_error
 
-HEADINGS = ("trial", "rate", "weight", "held-out error, %", "state", "epochs", "seconds")
+HEADINGS = ("trial", "lr", "weight", "held-out error, %", "state", "epochs", "seconds")
 STATES = {"complete": "complete", "pruned": "stopped early", "failed": "failed", "running": "running"}
 
 
@@ -23,11 +23,11 @@ def verdict(result: SearchResult) -> str:
 
 def setting(trial: Trial) -> str:
     plain = "plain training, " if trial.weight == 0 else ""
-    return f"{plain}rate {value(trial.rate)}, weight {value(trial.weight)}"
+    return f"{plain}lr {value(trial.lr)}, weight {value(trial.weight)}"
 
 
 def value(number: float) -> str:
-    """A rate or weight in three digits: 0.0156, 0.004, 8."""
+    """An lr or weight in three digits: 0.0156, 0.004, 8."""
     return short(float(f"{number:.3g}"))
 
 
@@ -110,7 +110,7 @@ def row(trial: Trial) -> tuple[str, ...]:
     """In the order of `HEADINGS`."""
     return (
         str(trial.number),
-        value(trial.rate),
+        value(trial.lr),
         value(trial.weight),
         percent(trial.error),
         STATES[trial.state],

@@ -69,7 +69,7 @@ def work(path: Path, storage: str | None = None, on_event: OnEvent | None = None
 def _run(study: Study, claim: Claim, data: Dataset, tell: OnEvent, stopped: threading.Event) -> None:
     """Train one setting, from its checkpoint if there is one, and tell the study how it ended."""
     path = trial_path(study.path, claim.number)
-    settings = study.plan.settings(claim.rate, claim.weight)
+    settings = study.plan.settings(claim.lr, claim.weight)
     if not (path / "config.json").exists():
         create_run(path, settings)
     run = read_run(path)
@@ -83,7 +83,7 @@ def _run(study: Study, claim: Claim, data: Dataset, tell: OnEvent, stopped: thre
         nonlocal seen
         if time.monotonic() - seen >= SHOWN:
             seen = time.monotonic()
-            told = {"trial": claim.number, "rate": claim.rate, "weight": claim.weight, "loss": loss}
+            told = {"trial": claim.number, "lr": claim.lr, "weight": claim.weight, "loss": loss}
             tell({"kind": "step", "step": step, "total": total, **told})
 
     def report(record: Mapping[str, Any]) -> int:
@@ -144,7 +144,7 @@ def known(study: Study, retrained: Retrained | None = None) -> SearchResult:
     from ..._core import versions
 
     plan = study.plan
-    unseen = ("data", "data_root", "rate", "weight", "validation", *foreign(plan.base))
+    unseen = ("data", "data_root", "lr", "weight", "validation", *foreign(plan.base))
     trials = tuple(study.trials())
     return SearchResult(
         data=data_name(plan.base.data),
@@ -154,7 +154,7 @@ def known(study: Study, retrained: Retrained | None = None) -> SearchResult:
         epochs=plan.base.epochs,
         sampler=plan.sampler,
         pruner=plan.pruner,
-        rates=plan.rates,
+        lrs=plan.lrs,
         weights=plan.weights,
         planned=plan.trials,
         trials=trials,

@@ -13,7 +13,7 @@ import typer
 
 from ..._core import NAMES, BadInput
 from ...present import CACHE, DATA, KEEP, ROOT, SEED, complete
-from .._settings import Settings, read_toml
+from .._settings import RENAMED, Settings, read_toml, with_new_names
 
 Flags = Mapping[str, tuple[str, str, str | None]]  # name: (panel, help, metavar)
 _FLAGS: Flags = {
@@ -33,14 +33,14 @@ _FLAGS: Flags = {
     "shortcut": ("Net", "allconv: the identity beside each block.", None),
     "init": ("Net", "allconv: start blocks near zero (identity) or keep the signal's size (he).", "WHICH"),
     "epochs": ("Training", "Passes over the training points.", "N"),
-    "batch": ("Training", "Points a step.", "N"),
+    "batch_size": ("Training", "Points a step.", "N"),
     "unlabelled": ("Training", "Points without labels a step, of those that --train-size leaves out.", "N"),
     "optimizer": ("Training", "sgd or adam.", "WHICH"),
-    "rate": ("Training", "Learning rate.", "RATE"),
+    "lr": ("Training", "Learning rate.", "LR"),
     "momentum": ("Training", "Momentum of SGD; Adam has its own.", "M"),
     "augment": ("Training", "Pad, crop and mirror training images at random.", None),
-    "decay": ("Training", "Weight decay.", "D"),
-    "drops": ("Training", "Steps after which the rate is divided by ten [none].", "N,N,…"),
+    "weight_decay": ("Training", "Weight decay.", "D"),
+    "milestones": ("Training", "Steps after which the learning rate is divided by ten [none].", "N,N,…"),
     "weight": ("Shadow", "Weight of the shadows' loss; 0 is plain training [mlp 1, allconv 0].", "W"),
     "layer": ("Shadow", "Layer to generate from: h1, h2, … [the highest hidden one].", "NAME"),
     "keep": ("Shadow", f"{KEEP}.", "P"),
@@ -61,7 +61,7 @@ _LISTS = {
     "hidden": "widths, e.g. 500,500",
     "stem": "channels, kernel and stride, e.g. 16,3,1",
     "widths": "channels, e.g. 64,128,256",
-    "drops": "steps, e.g. 30000,50000",
+    "milestones": "steps, e.g. 30000,50000",
 }
 
 
@@ -90,18 +90,34 @@ def with_settings(
             ],
         )
         kept = [parameter for name, parameter in own.items() if name != "values"]
+        # Flags by the names that settings had before still work, and are not shown.
+        old_flags = [
+            inspect.Parameter(
+                old,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[_flag_type(hints[new]) | None, typer.Option(hidden=True)],
+            )
+            for old, new in RENAMED.items()
+            if any(flag.name == new for flag in flags)
+        ]
 
         @functools.wraps(command)
         def wrapper(**arguments: Any) -> None:
-            values = read_toml(arguments["config"]) if arguments["config"] else {}
-            arguments.pop("config")
+            config = arguments.pop("config")
+            values = _read_config(config, hints) if config else {}
+            for flag in old_flags:
+                value, name = arguments.pop(flag.name), RENAMED[flag.name]
+                if value is not None and arguments[name] is not None:
+                    raise BadInput(f"either --{_spelled(name)} or --{flag.name}", got="both", do="keep one")
+                arguments[name] = arguments[name] if value is None else value
             for flag in flags:
                 value = arguments.pop(flag.name)
                 if value is not None:
                     values[flag.name] = _list(value, flag.name) if is_list(hints[flag.name]) else value
             command(**arguments, values=_with_full_path(values))
 
-        parameters = [*kept, config, *flags]
+        parameters = [*kept, config, *flags, *old_flags]
         wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return wrapper
@@ -113,11 +129,25 @@ def is_list(hint: Any) -> bool:
     return get_origin(hint) is tuple
 
 
+def _flag_type(hint: Any) -> type[Any]:
+    kinds = [part for part in (hint, *get_args(hint)) if part in (int, float, bool)]
+    return kinds[0] if kinds and not is_list(hint) else str  # see _list
+
+
+def _spelled(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _read_config(config: Path, hints: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a TOML file under today's names, so that a flag wins over either name."""
+    renamed = {old: new for old, new in RENAMED.items() if new in hints}
+    return with_new_names(read_toml(config), renamed, str(config))
+
+
 def _parameter(name: str, hint: Any, default: Any, about: tuple[str, str, str | None]) -> inspect.Parameter:
     """A keyword that is None unless the flag is given; the real default stands in the help."""
     panel, text, metavar = about
-    kinds = [part for part in (hint, *get_args(hint)) if part in (int, float, bool)]
-    kind = kinds[0] if kinds and not is_list(hint) else str  # see _list
+    kind = _flag_type(hint)
     if default not in (None, ()):
         shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
         text = (

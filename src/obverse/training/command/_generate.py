@@ -32,7 +32,7 @@ from ...present import (
     tell,
     tell_quick,
 )
-from .._generators.settings import HIDDEN, LATENT, RATE, GeneratorSettings
+from .._generators.settings import HIDDEN, LATENT, LR, GeneratorSettings
 from ._flags import Flags, with_settings
 from ._quick import EPOCHS, POINTS, fewer_points
 from ._train import both, new_place, use_threads
@@ -78,8 +78,8 @@ FLAGS: Flags = {
     "components": ("Model", "mixture: generators, and critics.", "N"),
     "entropy": ("Model", "mixture: weight of the term that keeps weights from going to 0.", "W"),
     "epochs": ("Training", "Passes over the training points [as many as the model needs].", "N"),
-    "batch": ("Training", "Points a step.", "N"),
-    "rate": ("Training", f"Learning rate of Adam [{_by_model(RATE)}].", "RATE"),
+    "batch_size": ("Training", "Points a step.", "N"),
+    "lr": ("Training", f"Learning rate of Adam [{_by_model(LR)}].", "LR"),
     "seed": ("Run", f"{SEED}.", "N"),
     "evaluate_every": ("Run", "Evaluate every so many epochs [about 50 times].", "N"),
     "checkpoint_every": ("Run", "Save every so many steps [at each evaluation].", "N"),

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from .._search.results import SearchResult
     from .._search.worker import Event
 
-QUICK_RATES, QUICK_WEIGHTS = 2, 3  # every second of the paper's rates, every third of its weights
+QUICK_LRS, QUICK_WEIGHTS = 2, 3  # every second of the paper's rates, every third of its weights
 
 
-@with_settings(without=("rate", "weight", "validation"))
+@with_settings(without=("lr", "weight", "validation"))
 def search(
     values: dict[str, Any],
-    rates: Annotated[
+    lrs: Annotated[
         str | None,
-        typer.Option(metavar="R,R,…", help="Learning rates \\[the paper's 4^a/1000, a from -2 to 2]."),
+        typer.Option(metavar="LR,LR,…", help="Learning rates \\[the paper's 4^a/1000, a from -2 to 2]."),
     ] = None,
     weights: Annotated[
         str | None,
@@ -44,7 +44,7 @@ def search(
     sampler: Annotated[
         str | None,
         options.choice(
-            "`grid`, every rate with every weight, or `tpe`, which chooses between the ends \\[grid].",
+            "`grid`, every lr with every weight, or `tpe`, which chooses between the ends \\[grid].",
             "grid",
             "tpe",
         ),
@@ -99,6 +99,7 @@ def search(
     ] = False,
     report: Report = True,
     as_json: Json = False,
+    rates: Annotated[str | None, typer.Option(hidden=True)] = None,  # the name that --lrs had before
 ) -> None:
     """Search for the learning rate and the weight of the shadows, then train the best on everything.
 
@@ -114,8 +115,10 @@ def search(
     from .._search.results import FORMAT
     from .._search.search import read_plan
 
+    if rates is not None and lrs is not None:
+        raise BadInput("either --lrs or --rates", got="both", do="keep one")
     given = {
-        "--rates": rates,
+        "--lrs": lrs if rates is None else rates,
         "--weights": weights,
         "--sampler": sampler,
         "--pruner": pruner,
@@ -201,21 +204,21 @@ def _run(
 def _plan(
     values: dict[str, Any], given: dict[str, Any], jobs: int, storage: str | None, quick: bool
 ) -> SearchPlan:
-    from .._search.plan import HELD_OUT, RATES, WEIGHTS
+    from .._search.plan import HELD_OUT, LRS, WEIGHTS
     from .._search.search import make_plan
 
-    for name in ("rate", "weight"):
+    for name in ("lr", "weight"):
         if name in values:
             raise BadInput(
                 f"no {name} in the settings file of a search", got=values[name], do=f"use --{name}s"
             )
     if given["--validation"] is not None:
         values = values | {"validation": given["--validation"]}
-    rates, weights = (RATES[1::QUICK_RATES], WEIGHTS[::QUICK_WEIGHTS]) if quick else (RATES, WEIGHTS)
+    lrs, weights = (LRS[1::QUICK_LRS], WEIGHTS[::QUICK_WEIGHTS]) if quick else (LRS, WEIGHTS)
     base = Settings.from_mapping(fewer_points(values) if quick else values, "the flags and the settings file")
     plan = make_plan(
         base,
-        rates=_floats(given["--rates"], "--rates", rates),
+        lrs=_floats(given["--lrs"], "--lrs", lrs),
         weights=_floats(given["--weights"], "--weights", weights),
         sampler=cast("Sampler", given["--sampler"] or "grid"),
         pruner=cast("Pruner", given["--pruner"] or "none"),
@@ -316,7 +319,7 @@ def search_progress(trials: int) -> Iterator[Callable[[int, Event], None] | None
             else:
                 title = "best, on all points"
                 if kind == "step":
-                    setting = f"rate {value(event['rate'])}, weight {value(event['weight'])}"
+                    setting = f"lr {value(event['lr'])}, weight {value(event['weight'])}"
                     title = f"trial {event['trial']}: {setting}"
                 progress.update(
                     bars[worker],

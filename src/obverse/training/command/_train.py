@@ -176,8 +176,8 @@ def hint(records: Sequence[Mapping[str, Any]]) -> str:
     """What to try where the net has not learned."""
     losses = [record["train_loss"] for record in records if record.get("train_loss") is not None]
     if losses and losses[-1] > 0.9 * losses[0] and losses[-1] <= 1.1 * losses[0]:
-        return "the loss has hardly moved: try more epochs, or another rate, larger or smaller"
-    return "try a smaller rate, and inputs scaled to about [0, 1]"
+        return "the loss has hardly moved: try more epochs, or another lr, larger or smaller"
+    return "try a smaller lr, and inputs scaled to about [0, 1]"
 
 
 def describe(record: Mapping[str, Any]) -> str:

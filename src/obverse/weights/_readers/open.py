@@ -1,4 +1,4 @@
-"""Opens the weights in a file or a folder, whatever wrote it. Not for nets in memory: see `weights_of`.
+"""Opens the weights in a file or a folder, whatever wrote it, or of a net in memory.
 
 Files are not trusted: nothing in them is run, what they promise is checked against their size before memory
 is set aside, and every refusal names the file and the tensor.
@@ -6,11 +6,14 @@ is set aside, and every refusal names the file and the tensor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+from torch import Tensor, nn
 
 from ..._core import BadInput
 from .layout import weights_in
+from .module import weights_of
 from .numpy import open_npy, open_npz
 from .onnx import open_onnx
 from .safetensors import open_safetensors, open_shards
@@ -31,11 +34,32 @@ _READERS: dict[str, Callable[[Path], dict[str, Stored]]] = {
 SUFFIXES = (*_READERS, ".onnx")
 
 
-def open_weights(path: Path) -> tuple[Weight, ...]:
-    """The matrices in .safetensors, .pt, .npz, .npy or .onnx, or in a folder with one or with shards.
+# Everything that has weights: what `open_weights` and `audit` take.
+WeightSource = nn.Module | Mapping[str, Tensor] | Path | str | Sequence[Weight]
 
-    Only names and shapes are read here; each `Weight.load` reads its own tensor.
+
+def open_weights(source: WeightSource) -> tuple[Weight, ...]:
+    """The matrices of a module, of a state dict, or of a file or folder given by its path.
+
+    A file is .safetensors, .pt, .npz, .npy or .onnx; a folder holds one or shards. Only names and shapes are
+    read here; each `Weight.load` reads its own tensor. What `open_weights` returned comes back as it is.
     """
+    if isinstance(source, nn.Module | Mapping):
+        return weights_of(source)
+    if isinstance(source, Path | str):
+        return _open_path(Path(source))
+    if isinstance(source, Sequence):
+        weights = tuple(weight for weight in source if isinstance(weight, Weight))
+        if len(weights) == len(source):
+            return weights
+    raise BadInput(
+        "an nn.Module, a state dict, a path, or what open_weights returns",
+        got=type(source).__name__,
+        do="pass the net or the path of its file",
+    )
+
+
+def _open_path(path: Path) -> tuple[Weight, ...]:
     try:
         if path.is_dir():
             path = _in_folder(path)
