@@ -71,7 +71,8 @@ def classic(folder: Path) -> str:
     merged.sort(key=lambda row: -float(row[1].split()[0]))
     steps = final["settings"]["steps"]
     about = (
-        f"784-500-500-10, Adam, {few.BASE.batch_size} labelled and 100 unlabelled points a step, {steps:,} steps, "
+        f"784-500-500-10, Adam, {few.BASE.batch_size} labelled and 100 unlabelled points a step, "
+        f"{steps:,} steps, "
         "the rate divided by ten after three quarters of them. Every method had the same 6 trials, 3 rates × "
         "2 strengths (the weight of the second batch; of denoising ten times that; 6 rates for plain and "
         f"dropout), each {tuning['settings']['steps']} steps, judged on {few.HELD_OUT:,} held-out points. "
