@@ -61,8 +61,10 @@ if TYPE_CHECKING:
     from .tensors import check_tensors, load_tensors, load_weights, parse_tensors, save_tensors
     from .text import (
         FIXED,
+        LONGEST_SENTENCE,
         brief,
         listed,
+        named,
         number,
         p_value,
         pairs,
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
         signed,
         spell,
         spelled,
+        whole,
     )
     from .threads import one_thread, usable_cores
 
@@ -86,6 +89,7 @@ __all__ = [
     "EVALUATION",
     "FIXED",
     "INITIAL",
+    "LONGEST_SENTENCE",
     "MAX_ITEMS",
     "NAMES",
     "SAMPLES",
@@ -134,6 +138,7 @@ __all__ = [
     "lower_limit",
     "mask_like",
     "mean_and_se",
+    "named",
     "noise_like",
     "number",
     "one_thread",
@@ -169,6 +174,7 @@ __all__ = [
     "usable_cores",
     "use_streams",
     "versions",
+    "whole",
     "write_json",
     "write_text",
 ]

@@ -61,6 +61,11 @@ def number(value: float) -> str:
     return text.replace("-", "−")
 
 
+def whole(value: int) -> str:
+    """A count of any origin; larger ones than anything here has are not spelled out."""
+    return f"{value:,}" if abs(value) < 10**15 else "more than 10¹⁵"
+
+
 def powered(value: float, decimals: int = 1) -> str:
     """With a power of ten: 3.2·10⁻⁵, 4·10⁹."""
     digits, power = f"{value:.{decimals}e}".split("e")
@@ -74,7 +79,7 @@ def brief(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and "·" not in text else text
 
 
-LONGEST_TEXT = 200
+LONGEST_TEXT, LONGEST_NAME, LONGEST_SENTENCE = 200, 120, 1500
 MOST_PAIRS = 60
 
 
@@ -97,6 +102,11 @@ def plain(text: str, longest: int = LONGEST_TEXT) -> str:
     """Text of any origin on one line and of bounded length."""
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def named(text: str, otherwise: str = "") -> str:
+    """A name of any origin, of bounded length; `otherwise` where nothing is left of it."""
+    return plain(text, LONGEST_NAME) or otherwise
 
 
 def pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:

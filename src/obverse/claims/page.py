@@ -10,12 +10,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .._core import FIXED, listed, number, pairs, plain, seconds
-from ..present import ResultType, environment, palette, registry, script
+from ..present import ResultType, markup, registry, render_page
 from ._series import varied
 from ._store import FORMAT, NAME, read_sweep
 from .charts import Plot, plot, shared
@@ -23,8 +22,6 @@ from .results import VERDICTS, Judged, Outcome, Sweep, Verdict
 
 # A class of the stylesheet for each; the colour never says it alone.
 TONES: dict[Verdict, str] = {"held": "good", "failed": "bad", "inconclusive": "mixed", "crashed": "broken"}
-LONGEST_NAME = 120
-LONGEST_SENTENCE = 1500
 LONGEST_CRASH = 4000
 MOST_NAMED = 20  # claims in a sentence; the rest is counted
 MOST_ROWS = 200
@@ -62,18 +59,11 @@ class Card:
 
 def render_sweep(sweep: Sweep) -> str:
     """The page as text."""
-    from markupsafe import Markup
-
-    from .. import __version__
-
     anchors = _anchors(sweep.outcomes)
     groups = [[card(one, group, anchors) for one in group] for group in grouped(sweep.outcomes)]
-    code, digest = script("present/list.js")
-    engine = environment()
-    engine.filters["named"] = partial(plain, longest=LONGEST_NAME)
-    engine.filters["bounded"] = partial(plain, longest=LONGEST_SENTENCE)
-    engine.filters["drawn"] = Markup  # for the SVG of claims_plot only
-    return engine.get_template("claims/page.html.j2").render(
+    return render_page(
+        "claims/page.html.j2",
+        scripts=("present/list.js",),
         sweep=sweep,
         groups=groups,
         total=len(sweep.outcomes),
@@ -84,12 +74,8 @@ def render_sweep(sweep: Sweep) -> str:
         tones=TONES,
         versions=pairs(sweep.versions),
         duration=duration(sweep.seconds),
-        shared=Markup(shared()),
+        shared=markup(shared()),
         most_rows=MOST_ROWS,
-        script=code,
-        digest=digest,
-        palette=palette,
-        version=__version__,
     )
 
 

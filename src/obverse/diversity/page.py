@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._core import FIXED, ObverseError, number, pairs, plain, seconds
-from ..present import ResultType, axis_for, data_uri, environment, palette, registry
+from ..present import ResultType, axis_for, data_uri, markup, registry, render_page
 from ._numbers import about, down_to, percent, up_to, with_error
 from ._verdict import LONGEST_NAME, copying, levels, notices, outlook, title, verdict
 from ._words import (
@@ -27,9 +27,6 @@ from ._words import (
 )
 from .charts import Line, Row, lines, read_pictures, why_not
 from .results import FORMAT, NAME, Diversity, LabelFound, read_diversity
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 
 @dataclass(frozen=True)
@@ -71,49 +68,35 @@ def gallery(found: Diversity, folder: Path) -> Gallery:
 
 def render_diversity(found: Diversity, pictures: Gallery | None = None) -> str:
     """The page as text."""
-
-    from .. import __version__
-
     pictures = Gallery({}, "No pictures.") if pictures is None else pictures
-    return (
-        environment()
-        .get_template("diversity/page.html.j2")
-        .render(
-            found=found,
-            b=found.birthday,
-            features=plain(found.features, LONGEST_NAME),
-            title=title(found),
-            verdict=fixed(verdict(found)),
-            outlook=[fixed(sentence) for sentence in outlook(found)],
-            notices=[fixed(sentence) for sentence in notices(found)],
-            copying=fixed(copying(found)),
-            missing=pictures.missing,
-            shots=shots(found, pictures.rows),
-            pixelated=len(found.shape) == 3 and max(found.shape[1:]) <= 64,
-            support=_svg(support(found)),
-            birthday=kept(birthday_rows(found.birthday)),
-            memorization=[] if found.memorization is None else kept(memorization_rows(found.memorization)),
-            levels="" if found.memorization is None else fixed(levels(found.memorization)),
-            quality=kept(quality_rows(found)),
-            dimension=_svg(dimensions(found)),
-            unsettled=unsettled(found.dimension) or unsettled(found.dimension_real),
-            smoothness=kept(smoothness_rows(found)),
-            reach="" if found.directions is None else f"{found.directions.reach:.3g}",
-            accuracy=fixed(percent(found.label_accuracy)),
-            skipped=skipped(found),
-            command=command(found),
-            settings=pairs(settings(found)),
-            versions=pairs(found.versions),
-            palette=palette,
-            version=__version__,
-        )
+    return render_page(
+        "diversity/page.html.j2",
+        found=found,
+        b=found.birthday,
+        features=plain(found.features, LONGEST_NAME),
+        title=title(found),
+        verdict=fixed(verdict(found)),
+        outlook=[fixed(sentence) for sentence in outlook(found)],
+        notices=[fixed(sentence) for sentence in notices(found)],
+        copying=fixed(copying(found)),
+        missing=pictures.missing,
+        shots=shots(found, pictures.rows),
+        pixelated=len(found.shape) == 3 and max(found.shape[1:]) <= 64,
+        support=markup(support(found)),
+        birthday=kept(birthday_rows(found.birthday)),
+        memorization=[] if found.memorization is None else kept(memorization_rows(found.memorization)),
+        levels="" if found.memorization is None else fixed(levels(found.memorization)),
+        quality=kept(quality_rows(found)),
+        dimension=markup(dimensions(found)),
+        unsettled=unsettled(found.dimension) or unsettled(found.dimension_real),
+        smoothness=kept(smoothness_rows(found)),
+        reach="" if found.directions is None else f"{found.directions.reach:.3g}",
+        accuracy=fixed(percent(found.label_accuracy)),
+        skipped=skipped(found),
+        command=command(found),
+        settings=pairs(settings(found)),
+        versions=pairs(found.versions),
     )
-
-
-def _svg(text: str) -> Markup:
-    from markupsafe import Markup
-
-    return Markup(text)
 
 
 def fixed(text: str) -> str:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .svg import INK, PAGE, drawing, sentinel
     from .table import NONE, Column, open_console, print_grid, say
     from .tabs import Answer, Subject, Tab
-    from .template import environment, script
+    from .template import environment, markup, render_page
     from .usage import Command, Commands, UsageError, as_sentence
 
 __getattr__, __dir__ = lazily(__name__)
@@ -98,6 +98,7 @@ __all__ = [
     "layer_progress",
     "line",
     "marker",
+    "markup",
     "numbers",
     "open_console",
     "options",
@@ -109,9 +110,9 @@ __all__ = [
     "print_json",
     "read_png",
     "registry",
+    "render_page",
     "save_png",
     "say",
-    "script",
     "select",
     "sentinel",
     "shape",

@@ -7,12 +7,11 @@ of `shadow_plot` is put in as it is, and pictures as the PNGs that `shadow_strip
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .._core import FIXED, ObverseError, pairs, plain, seconds
-from ..present import SCALING, ResultType, data_uri, environment, palette, registry
+from ..present import SCALING, ResultType, data_uri, markup, registry, render_page
 from ._words import LONGEST_NAME, cosine, digits, notices, percent, shape, subject, summary
 from .charts import Strips, draw, panels, read_pictures, why_not
 from .results import FORMAT, NAME, LayerSurvey, Survey, read_survey
@@ -112,13 +111,8 @@ def _quoted(label: str) -> str:
 
 def render_survey(survey: Survey, pictures: Gallery) -> str:
     """The page as text."""
-    from markupsafe import Markup
-
-    from .. import __version__
-
-    engine = environment()
-    engine.filters["named"] = partial(plain, longest=LONGEST_NAME)
-    return engine.get_template("shadow/page.html.j2").render(
+    return render_page(
+        "shadow/page.html.j2",
         survey=survey,
         summary=summary(survey),
         notices=notices(survey),
@@ -126,7 +120,7 @@ def render_survey(survey: Survey, pictures: Gallery) -> str:
         gallery=pictures,
         count=max(1, len(pictures.inputs)),
         scaling=SCALING,
-        panels=[(panel, Markup(draw(panel))) for panel in panels(survey)],
+        panels=[(panel, markup(draw(panel))) for panel in panels(survey)],
         headings=HEADINGS,
         rows=[
             (one.name, cells(number, one)) for number, one in enumerate(survey.layers[:MOST_LAYERS], start=1)
@@ -135,10 +129,8 @@ def render_survey(survey: Survey, pictures: Gallery) -> str:
         spread=f"{100 * 0.5 / survey.samples**0.5:.1f}" if survey.samples > 0 else "–",
         settings=pairs(settings(survey)),
         versions=pairs(survey.versions),
-        palette=palette,
         percent=percent,
         shape=shape,
-        version=__version__,
     )
 
 
