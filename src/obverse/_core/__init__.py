@@ -1,4 +1,4 @@
-"""TODO."""
+"""What every room needs and none owns: errors, files, records, random numbers, text. Not an instrument."""
 
 from typing import TYPE_CHECKING
 
@@ -61,8 +61,9 @@ if TYPE_CHECKING:
     from .tensors import check_tensors, load_tensors, load_weights, parse_tensors, save_tensors
     from .text import (
         FIXED,
-        LONGEST_SENTENCE,
+        NONE,
         brief,
+        counted,
         listed,
         named,
         number,
@@ -73,10 +74,12 @@ if TYPE_CHECKING:
         powered,
         printable,
         seconds,
+        shape,
         short,
         signed,
         spell,
         spelled,
+        unbroken,
         whole,
     )
     from .threads import one_thread, usable_cores
@@ -89,9 +92,9 @@ __all__ = [
     "EVALUATION",
     "FIXED",
     "INITIAL",
-    "LONGEST_SENTENCE",
     "MAX_ITEMS",
     "NAMES",
+    "NONE",
     "SAMPLES",
     "SPLIT",
     "STEPS",
@@ -123,6 +126,7 @@ __all__ = [
     "check_confidence",
     "check_tensors",
     "clopper_pearson",
+    "counted",
     "current_streams",
     "derive_generator",
     "derive_seed",
@@ -162,6 +166,7 @@ __all__ = [
     "run_access",
     "save_tensors",
     "seconds",
+    "shape",
     "short",
     "show_downloads",
     "signed",
@@ -171,6 +176,7 @@ __all__ = [
     "sync_folder",
     "terminable",
     "text",
+    "unbroken",
     "usable_cores",
     "use_streams",
     "versions",

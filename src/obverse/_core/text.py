@@ -1,4 +1,7 @@
-"""TODO."""
+"""Numbers, counts, names and lists as people write them; bounded text of any origin. Not for sentences.
+
+Pages, terminals and messages all take them from here, so that the same number is spelled the same everywhere.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 FIXED = "\N{NO-BREAK SPACE}"
+NONE = "–"  # in a cell of a table, where there is nothing to say
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-def percent(fraction: float | None, se: float | None = None) -> str:
+def percent(
+    fraction: float | None,
+    se: float | None = None,
+    *,
+    decimals: int = 2,
+    unit: str = "",
+    missing: str = "—",
+) -> str:
     """A fraction in percent, with its standard error if there is one: 4.20 ± 0.12."""
     if fraction is None:
-        return "—"
-    return f"{100 * fraction:.2f}" + ("" if se is None else f"{FIXED}±{FIXED}{100 * se:.2f}")
+        return missing
+    error = "" if se is None else f"{FIXED}±{FIXED}{100 * se:.{decimals}f}"
+    return f"{100 * fraction:.{decimals}f}{error}{unit}"
 
 
 def signed(fraction: float, se: float | None = None) -> str:
@@ -32,6 +44,23 @@ def p_value(p: float | None) -> str:
 
 def seconds(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def counted(count: int, one: str, more: str | None = None) -> str:
+    """A number of things: 1 layer, 1,200 layers; `more` where the plural is not one with an s."""
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
+
+
+def shape(sides: Sequence[int]) -> str:
+    """The shape of a tensor: 3×32×32; that of a number is 1."""
+    return "×".join(map(str, sides)) or "1"
+
+
+def unbroken(text: str, *signs: str) -> str:
+    """With signs that stay beside their numbers: " %" and the like, their spaces fixed."""
+    for sign in signs:
+        text = text.replace(sign, sign.replace(" ", FIXED))
+    return text
 
 
 def listed(items: Sequence[str]) -> str:
@@ -79,7 +108,7 @@ def brief(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and "·" not in text else text
 
 
-LONGEST_TEXT, LONGEST_NAME, LONGEST_SENTENCE = 200, 120, 1500
+LONGEST_TEXT, LONGEST_NAME = 200, 120
 MOST_PAIRS = 60
 
 

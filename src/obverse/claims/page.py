@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._core import FIXED, listed, number, pairs, plain, seconds
+from .._core import FIXED, counted, listed, number, pairs, plain, seconds
 from ..present import ResultType, markup, registry, render_page
 from ._series import varied
 from ._store import FORMAT, NAME, read_sweep
@@ -89,7 +89,7 @@ def summary(sweep: Sweep) -> str:
     said = [f"{count} {word}" for count, word in counts if count]
     kind = "a quick sweep" if sweep.quick else "a full sweep"
     return (
-        f"Of {total} {'claim' if total == 1 else 'claims'}, {listed(said)}, in {kind} of "
+        f"Of {counted(total, 'claim')}, {listed(said)}, in {kind} of "
         f"{duration(sweep.seconds)} with seed {sweep.seed}."
     )
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._core import FIXED, ObverseError, number, pairs, plain, seconds
+from .._core import ObverseError, named, number, pairs, plain, seconds, shape, unbroken
 from ..present import ResultType, axis_for, data_uri, markup, registry, render_page
 from ._numbers import about, down_to, percent, up_to, with_error
-from ._verdict import LONGEST_NAME, copying, levels, notices, outlook, title, verdict
+from ._verdict import copying, levels, notices, outlook, title, verdict
 from ._words import (
     birthday_rows,
     command,
@@ -73,7 +73,7 @@ def render_diversity(found: Diversity, pictures: Gallery | None = None) -> str:
         "diversity/page.html.j2",
         found=found,
         b=found.birthday,
-        features=plain(found.features, LONGEST_NAME),
+        features=named(found.features),
         title=title(found),
         verdict=fixed(verdict(found)),
         outlook=[fixed(sentence) for sentence in outlook(found)],
@@ -100,10 +100,7 @@ def render_diversity(found: Diversity, pictures: Gallery | None = None) -> str:
 
 
 def fixed(text: str) -> str:
-    """With signs that stay beside their numbers."""
-    for sign in (" %", " ± ", " = ", " < ", "≤ "):
-        text = text.replace(sign, sign.replace(" ", FIXED))
-    return text
+    return unbroken(text, " %", " ± ", " = ", " < ", "≤ ")
 
 
 def kept(rows: Sequence[tuple[str, ...]]) -> list[list[str]]:
@@ -116,7 +113,7 @@ def settings(found: Diversity) -> dict[str, Any]:
         "samples for the birthday test": f"{found.birthday.samples:,}",
         "samples for the other tests": f"{found.samples:,}",
         "samples there are": "as many as one likes" if found.pool is None else f"{found.pool:,}",
-        "shape of a sample": "×".join(map(str, found.shape)),
+        "shape of a sample": shape(found.shape),
         "training images": "none" if found.train is None else f"{found.train:,}",
         "held-out real data": "none" if found.real is None else f"{found.real:,}",
     }
@@ -150,8 +147,8 @@ def shots(found: Diversity, rows: Mapping[str, tuple[Row, ...]]) -> dict[str, li
         "directions": [],
         "labels": [
             (
-                f"Pictures along the direction of {plain(one.label, LONGEST_NAME)}",
-                f"{plain(one.label, LONGEST_NAME)} · {grows(one)}",
+                f"Pictures along the direction of {named(one.label)}",
+                f"{named(one.label)} · {grows(one)}",
             )
             for one in found.labels
         ],

@@ -8,12 +8,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from .._core import listed, number, plain, spell
+from .._core import NONE, listed, named, number, spell
 from ..data import NAMES
 from ._gaps import rounding
 from .results import EdgeFound, Explained, Gaps, Ladder, LevelFound, Measured
 
-NONE = "–"
 MARGIN = 10  # over the rounding of sums: batch norm divides by spreads that may be small
 WHOLE = 1e-9  # how near to 1 a share is written as 100
 LIKE, PARTLY = 0.9, 0.5  # shares of ΔW from which on a level behaves like the theory, or in part
@@ -21,12 +20,11 @@ ROUNDED = 0.005  # of a share: half a percent
 MISLED = -0.05  # shares from which downwards events are said to mislead; what is between is nothing
 NEARLY = 0.5  # events a drawn input from which on nearly every input is one of its own
 BEYOND = 0.05  # what a distance between distributions must be beyond chance, to be called one
-LONGEST_NAME = 80
 MOST_ROWS = 60  # edges in the table
 
 
 def name(found: Ladder) -> str:
-    return plain(found.subject, LONGEST_NAME) or "no name"
+    return named(found.subject, "no name")
 
 
 def title(found: Ladder) -> str:
@@ -343,7 +341,7 @@ def edge_rows(found: Ladder) -> list[tuple[str, ...]]:
 
     return [
         (
-            f"{plain(edge.child, LONGEST_NAME)} → {plain(edge.parent, LONGEST_NAME)}",
+            f"{named(edge.child)} → {named(edge.parent)}",
             _focus(edge.gaps),
             gap(edge.gaps.broadness),
             gap(edge.gaps.fourth),
@@ -393,13 +391,13 @@ def command(found: Ladder) -> str:
     """What makes it again; where the data lie is not said, as that would name the machine or its user."""
     words = ["obverse", "ladder"]
     if found.kind == "net":
-        words += ["--data", plain(found.subject, LONGEST_NAME) or "DATA"]
+        words += ["--data", named(found.subject, "DATA")]
     for flag in FLAGS[found.kind]:
         value = found.settings.get(flag)
         if value is True:
             words.append(f"--{flag}")
         elif value is not None and value is not False:
-            words += [f"--{flag}", plain(spell(value), LONGEST_NAME)]
+            words += [f"--{flag}", named(spell(value))]
     return shlex.join([*words, "--out", "DIR"])
 
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .._core import FIXED, pairs, percent, plain, seconds
+from .._core import NONE, named, pairs, percent, seconds, unbroken
 from ..present import ResultType, markup, registry, render_page
 from ._agreement import LITTLE
 from ._words import (
     EDGE_HEADINGS,
     LEVEL_HEADINGS,
     LIKE,
-    LONGEST_NAME,
-    NONE,
     PARTLY,
     command,
     edge_rows,
@@ -93,8 +91,7 @@ def render_ladder(found: Ladder) -> str:
 
 
 def fixed(text: str) -> str:
-    """With percent signs that stay beside their numbers."""
-    return text.replace(" %", f"{FIXED}%")
+    return unbroken(text, " %")
 
 
 def table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> tuple[list[str], list[list[str]]]:
@@ -104,7 +101,7 @@ def table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> tuple[list[
 
 
 def caption(one: Matrix) -> str:
-    return f"{plain(one.child, LONGEST_NAME)} given {plain(one.parent, LONGEST_NAME)}"
+    return f"{named(one.child)} given {named(one.parent)}"
 
 
 def note(one: Matrix) -> str:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from .._core import LONGEST_SENTENCE, named, plain, whole
+from .._core import named, plain, whole
 from . import palette
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def environment() -> Environment:
     )
     engine.filters |= {
         "named": named,
-        "sentence": partial(plain, longest=LONGEST_SENTENCE),
+        "plain": plain,
         "whole": whole,
         "markup": markup,
     }

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._core import FIXED, ObverseError, pairs, plain, seconds
+from .._core import FIXED, NONE, ObverseError, named, pairs, plain, seconds, shape
 from ..present import SCALING, ResultType, data_uri, markup, registry, render_page
-from ._words import LONGEST_NAME, cosine, digits, notices, percent, shape, subject, summary
+from ._words import cosine, digits, notices, percent, subject, summary
 from .charts import Strips, draw, panels, read_pictures, why_not
 from .results import FORMAT, NAME, LayerSurvey, Survey, read_survey
 
@@ -102,11 +102,11 @@ def _shot(png: bytes, label: str, other: str, alt: str) -> Shot:
     uri = data_uri(png)
     known = bool(label) and bool(other)
     said = f"; the net says {_quoted(label)}" if label else ""
-    return Shot(uri, plain(label, LONGEST_NAME), label == other if known else None, alt + said)
+    return Shot(uri, named(label), label == other if known else None, alt + said)
 
 
 def _quoted(label: str) -> str:
-    return f"“{plain(label, LONGEST_NAME)}”"
+    return f"“{named(label)}”"
 
 
 def render_survey(survey: Survey, pictures: Gallery) -> str:
@@ -126,7 +126,7 @@ def render_survey(survey: Survey, pictures: Gallery) -> str:
             (one.name, cells(number, one)) for number, one in enumerate(survey.layers[:MOST_LAYERS], start=1)
         ],
         more=max(0, len(survey.layers) - MOST_LAYERS),
-        spread=f"{100 * 0.5 / survey.samples**0.5:.1f}" if survey.samples > 0 else "–",
+        spread=f"{100 * 0.5 / survey.samples**0.5:.1f}" if survey.samples > 0 else NONE,
         settings=pairs(settings(survey)),
         versions=pairs(survey.versions),
         percent=percent,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from .._core import FIXED, listed, mean_and_se, p_value, percent, quoted, signed, spelled
+from .._core import FIXED, counted, listed, mean_and_se, p_value, percent, quoted, signed, spelled
 from ..data import NAMES
 from . import Settings
 from ._compare import Row
@@ -101,9 +101,7 @@ def _what_was_compared(results: Results) -> str:
 def _errors(results: Results) -> str:
     rows = results.table.rows
     last = {run.final["epoch"] for runs in results.runs.values() for run in runs}
-    when = (
-        f"after {max(last)} epoch{'s' if max(last) != 1 else ''}" if len(last) == 1 else "at the last epoch"
-    )
+    when = f"after {counted(max(last), 'epoch')}" if len(last) == 1 else "at the last epoch"
     name = results.error_name
     if len(rows) > MANY:
         best, worst = min(rows, key=lambda row: row.test_error), max(rows, key=lambda row: row.test_error)
