@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from .text import (
         FIXED,
         NONE,
+        at_most,
         brief,
         counted,
         listed,
@@ -121,6 +122,7 @@ __all__ = [
     "RunAccess",
     "Source",
     "Streams",
+    "at_most",
     "brief",
     "cache_folder",
     "check_confidence",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 FIXED = "\N{NO-BREAK SPACE}"
 NONE = "–"  # in a cell of a table, where there is nothing to say
@@ -63,8 +65,16 @@ def unbroken(text: str, *signs: str) -> str:
     return text
 
 
-def listed(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+def at_most(items: Sequence[T], most: int) -> tuple[Sequence[T], int]:
+    """The first ones, and how many more there are."""
+    return items[:most], max(0, len(items) - most)
+
+
+def listed(items: Sequence[str], most: int | None = None) -> str:
+    """a, b and c; of more than `most` the first ones: a, b and 7 more."""
+    shown, more = (items, 0) if most is None else at_most(items, most)
+    *others, last = [*shown, f"{more:,} more"] if more else shown
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def spelled(count: int) -> str:

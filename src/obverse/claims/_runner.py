@@ -70,7 +70,7 @@ def run(
     with open_store(out) if out else nullcontext() as store:
         if store:
             done = {key: found for key in tasks if (found := store.read(key))}
-        _tell(on_point, plans, done)
+        report_progress(on_point, plans, done)
         try:
             todo = [task for key, task in tasks.items() if key not in done]
             with closing(_performed(todo, jobs, cluster)) as results:
@@ -78,7 +78,7 @@ def run(
                     if store:
                         store.save(measured)
                     done[measured.key] = measured
-                    _tell(on_point, [plan for plan in plans if plan.needs(measured)], done)
+                    report_progress(on_point, [plan for plan in plans if plan.needs(measured)], done)
         except KeyboardInterrupt:
             raise SweepInterrupted(len(done), len(tasks), out) from None
         outcomes = tuple(plan.outcome(done) for plan in plans)
@@ -126,7 +126,7 @@ def _cost(task: Task) -> float:
     return prod(size for size in sizes if isinstance(size, int | float))
 
 
-def _tell(on_point: OnPoint | None, plans: Sequence[_Plan], done: dict[str, Measured]) -> None:
+def report_progress(on_point: OnPoint | None, plans: Sequence[_Plan], done: dict[str, Measured]) -> None:
     if on_point:
         for plan in plans:
             on_point(plan.claim.id, sum(task.key in done for task in plan.tasks), len(plan.tasks))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._core import FIXED, counted, listed, number, pairs, plain, seconds
+from .._core import FIXED, at_most, counted, listed, number, pairs, plain, seconds
 from ..present import ResultType, markup, registry, render_page
 from ._series import varied
 from ._store import FORMAT, NAME, read_sweep
@@ -23,8 +23,6 @@ from .results import VERDICTS, Judged, Outcome, Sweep, Verdict
 # A class of the stylesheet for each; the colour never says it alone.
 TONES: dict[Verdict, str] = {"held": "good", "failed": "bad", "inconclusive": "mixed", "crashed": "broken"}
 LONGEST_CRASH = 4000
-MOST_NAMED = 20  # claims in a sentence; the rest is counted
-MOST_ROWS = 200
 _ANCHOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -54,6 +52,7 @@ class Card:
     common: str  # settings that are the same everywhere
     numbers: tuple[tuple[str, str], ...]
     rows: tuple[Row, ...]
+    more_rows: int
     crash: str
 
 
@@ -69,13 +68,11 @@ def render_sweep(sweep: Sweep) -> str:
         total=len(sweep.outcomes),
         summary=summary(sweep),
         surprises=[(anchors[id(one)], one) for one in sweep.outcomes if one.surprising],
-        most_named=MOST_NAMED,
         verdicts=[(verdict, TONES[verdict], sweep.count(verdict)) for verdict in VERDICTS],
         tones=TONES,
         versions=pairs(sweep.versions),
         duration=duration(sweep.seconds),
         shared=markup(shared()),
-        most_rows=MOST_ROWS,
     )
 
 
@@ -132,6 +129,7 @@ def _anchors(outcomes: Sequence[Outcome]) -> dict[int, str]:
 
 def card(outcome: Outcome, group: Sequence[Outcome], anchors: dict[int, str]) -> Card:
     points = outcome.points
+    shown, more = at_most(points, 200)
     changing = varied(points)
     common = {} if not points else {k: v for k, v in points[0].setting.items() if k not in changing}
     # the axis of a single point is its name
@@ -147,7 +145,8 @@ def card(outcome: Outcome, group: Sequence[Outcome], anchors: dict[int, str]) ->
         numbers=tuple(
             (plain(key.replace("_", " ")), number(value)) for key, value in list(outcome.numbers.items())[:20]
         ),
-        rows=tuple(_row(point, names) for point in points[:MOST_ROWS]),
+        rows=tuple(_row(point, names) for point in shown),
+        more_rows=more,
         crash=_lines(outcome.crash),
     )
 

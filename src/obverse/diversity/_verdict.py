@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .._core import counted, named, number, plain
-from ._birthday import Birthday
-from ._memorization import Memorization
 from ._numbers import about, chance, down_to, percent, sure, times, up_to
-from .results import Diversity
+
+if TYPE_CHECKING:
+    from ._birthday import Birthday
+    from ._memorization import Memorization
+    from .results import Diversity
 
 LONGEST_REASON = 400
 PIXELS = "pixels"

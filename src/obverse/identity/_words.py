@@ -5,11 +5,14 @@ from __future__ import annotations
 import shlex
 from functools import partial
 from math import sqrt
+from typing import TYPE_CHECKING
 
 from .._core import NONE, named, number, plain, seconds
 from .._core import percent as _percent
 from ._memorize import QUANTILES
-from ._recall import Recall
+
+if TYPE_CHECKING:
+    from ._recall import Recall
 
 FAR = 3.0  # standard errors from which on an accuracy is not chance
 PROMISED = 3  # times n ln n + r²: what the net may have

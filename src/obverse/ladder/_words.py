@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .._core import NONE, listed, named, number, spell
 from ..data import NAMES
 from ._gaps import rounding
-from .results import EdgeFound, Explained, Gaps, Ladder, LevelFound, Measured
+
+if TYPE_CHECKING:
+    from .results import EdgeFound, Explained, Gaps, Ladder, LevelFound, Measured
 
 MARGIN = 10  # over the rounding of sums: batch norm divides by spreads that may be small
 WHOLE = 1e-9  # how near to 1 a share is written as 100
@@ -117,7 +120,7 @@ def _with_error(value: float, error: float | None) -> str:
 def _of_net(found: Ladder) -> str:
     events = found.settings.get("events")
     count = f"With {events} events a region" if isinstance(events, int) else "Of the net"
-    start = beside(found, net="start")
+    start = measured_under(found, net="start")
     said = ""
     for message, how in (
         ("weight", f"{count}, edge by edge from true averages, events "),
@@ -162,7 +165,7 @@ def _place(found: Ladder, level: LevelFound) -> str:
 
 
 def has_control(found: Ladder) -> bool:
-    return beside(found, shuffled=True) is not None
+    return measured_under(found, shuffled=True) is not None
 
 
 def has_chance(found: Ladder) -> bool:
@@ -170,7 +173,7 @@ def has_chance(found: Ladder) -> bool:
     return any(level.gaps.focus_chance is not None for level in found.levels)
 
 
-def beside(
+def measured_under(
     found: Ladder, *, net: str = "trained", images: str = "clustered", shuffled: bool = False
 ) -> Measured | None:
     """The measurement with as many events as the levels have, under other conditions."""
@@ -224,7 +227,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _control(found: Ladder) -> list[str]:
-    dealt = beside(found, shuffled=True)
+    dealt = measured_under(found, shuffled=True)
     if dealt is None:
         return []
     values = [level.explained.weight for level in dealt.levels if level.explained.weight is not None]
@@ -291,7 +294,7 @@ LEVEL_HEADINGS = (
 
 def level_rows(found: Ladder) -> list[tuple[str, ...]]:
     """One row a level, in the order of LEVEL_HEADINGS; in brackets what the control has."""
-    dealt = beside(found, shuffled=True)
+    dealt = measured_under(found, shuffled=True)
     rows = []
     for at, level in enumerate(found.levels):
         own = level.explained

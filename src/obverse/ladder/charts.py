@@ -130,7 +130,7 @@ def _graph(
     for edge in edges:
         (ax, ay), (bx, by) = at(edge.child), at(edge.parent)
         value = getattr(edge.explained, message)
-        tip = f"{_name(edge.child)} → {_name(edge.parent)}: {_told(value)}"
+        tip = f"{_name(edge.child)} → {_name(edge.parent)}: {format_share(value)}"
         line = f'<path d="M{ax} {ay}L{bx} {by}"><title>{tip}</title></path>'
         by_grade.setdefault(grade(value), []).append(line)
     for kind in sorted(by_grade, key=order.__getitem__):
@@ -152,7 +152,7 @@ def _name(name: str) -> str:
     return escape(named(name))
 
 
-def _told(value: float | None) -> str:
+def format_share(value: float | None) -> str:
     text = share(value)
     return "next to nothing to explain" if text == NONE else f"{escape(text)} %"
 

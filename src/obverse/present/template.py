@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from .._core import named, plain, whole
+from .._core import at_most, named, plain, whole
 from . import palette
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     engine.filters |= {
+        "at_most": at_most,
         "named": named,
         "plain": plain,
         "whole": whole,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from .._core import NONE, named
 from .._core import percent as _percent
-from .results import LayerSurvey, Reading, Survey
+
+if TYPE_CHECKING:
+    from .results import LayerSurvey, Reading, Survey
 
 HALF = 0.5  # from here on most shadows keep the label of their input
 SHUFFLED = "the same net with the entries of each weight shuffled"

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._core import FIXED, NONE, ObverseError, named, pairs, plain, seconds, shape
+from .._core import FIXED, NONE, ObverseError, at_most, named, pairs, plain, seconds, shape
 from ..present import SCALING, ResultType, data_uri, markup, registry, render_page
 from ._words import cosine, digits, notices, percent, subject, summary
 from .charts import Strips, draw, panels, read_pictures, why_not
 from .results import FORMAT, NAME, LayerSurvey, Survey, read_survey
-
-MOST_LAYERS = 1000  # rows of the table
 
 
 @dataclass(frozen=True)
@@ -111,6 +109,7 @@ def _quoted(label: str) -> str:
 
 def render_survey(survey: Survey, pictures: Gallery) -> str:
     """The page as text."""
+    shown, more = at_most(survey.layers, 1000)
     return render_page(
         "shadow/page.html.j2",
         survey=survey,
@@ -122,10 +121,8 @@ def render_survey(survey: Survey, pictures: Gallery) -> str:
         scaling=SCALING,
         panels=[(panel, markup(draw(panel))) for panel in panels(survey)],
         headings=HEADINGS,
-        rows=[
-            (one.name, cells(number, one)) for number, one in enumerate(survey.layers[:MOST_LAYERS], start=1)
-        ],
-        more=max(0, len(survey.layers) - MOST_LAYERS),
+        rows=[(one.name, cells(number, one)) for number, one in enumerate(shown, start=1)],
+        more=more,
         spread=f"{100 * 0.5 / survey.samples**0.5:.1f}" if survey.samples > 0 else NONE,
         settings=pairs(settings(survey)),
         versions=pairs(survey.versions),

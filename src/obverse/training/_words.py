@@ -49,12 +49,10 @@ def missing(results: Results) -> str:
             f"This run is not finished: it has reached epoch {epoch} of {last}. The numbers are provisional."
         )
     planned = len(results.plan) * len(results.seeds)
-    gaps = listed([_gap(one, results.plan[one.variant].epochs) for one in results.missing[:20]])
-    more = len(results.missing) - 20
-    rest = f", and {more} more" if more > 0 else ""
+    gaps = listed([_gap(one, results.plan[one.variant].epochs) for one in results.missing], most=20)
     verb = "run is" if len(results.missing) == 1 else "runs are"
     return (
-        f"{len(results.missing)} of {planned} planned {verb} not finished and left out: {gaps}{rest}. "
+        f"{len(results.missing)} of {planned} planned {verb} not finished and left out: {gaps}. "
         f"They go on with: obverse compare --resume {quoted(results.name)}"
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from .._core import FIXED, brief, listed, named, number, p_value, pairs, plain, seconds, whole
+from .._core import FIXED, at_most, brief, listed, named, number, p_value, pairs, plain, seconds, whole
 from ..present import ResultType, markup, registry, render_page
 from . import charts as small
 from ._against import Comparison, LayerChange, compare_audits
@@ -44,8 +44,6 @@ TONES: dict[Verdict, str] = {
     "not judged": "none",
 }
 WORST_FIRST = ("bad", "mixed", "good", "none")
-MOST_FINDINGS = 20
-MOST_NAMED = 20  # layers in a sentence; the rest is counted
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,6 @@ def render_audit(audit: Audit, other: Audit | None = None) -> str:
             "Versions": pairs(audit.versions),
         },
         seconds=seconds(audit.seconds),
-        most_findings=MOST_FINDINGS,
         shared=markup(small.shared()),
     )
 
@@ -198,12 +195,9 @@ def changes(comparison: Comparison) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = [named(name, "(no name)") for name in names[:MOST_NAMED]]
-    more = len(names) - MOST_NAMED
-    return listed(shown) if more <= 0 else f"{', '.join(shown)} and {more} more"
+    return listed([named(name, "(no name)") for name in names], most=20)
 
 
-MOST_SPIKES = 12
 MOST_SPARSITIES = 8
 
 
@@ -211,7 +205,8 @@ def spike_table(layer: LayerAudit) -> tuple[tuple[tuple[str, ...], ...], int]:
     """The first spikes in words, and how many more there are."""
     if layer.spectrum is None:
         return (), 0
-    spikes, upper = layer.spectrum.spikes, layer.spectrum.upper
+    spikes, more = at_most(layer.spectrum.spikes, 12)
+    upper = layer.spectrum.upper
     rows = tuple(
         (
             number(one.value),
@@ -220,9 +215,9 @@ def spike_table(layer: LayerAudit) -> tuple[tuple[tuple[str, ...], ...], int]:
             f"{number(100 * one.share)}{FIXED}%",
             p_value(one.p),
         )
-        for one in spikes[:MOST_SPIKES]
+        for one in spikes
     )
-    return rows, max(0, len(spikes) - MOST_SPIKES)
+    return rows, more
 
 
 def reversal_table(

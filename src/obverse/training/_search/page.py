@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..._core import pairs, plain
+from ..._core import at_most, pairs, plain
 from ...present import ResultType, markup, registry, render_page
 from .charts import STEPS, curves, history, landscape
 from .plan import NAME as PLAN
-from .results import FORMAT, NAME, SearchResult, read_result
-from .words import HEADINGS, ordered, outlook, row, verdict
-
-MOST_ROWS = 1000
+from .results import FORMAT, NAME, SearchResult, read_result, verdict
+from .words import HEADINGS, ordered, outlook, row
 
 
 def search_page(path: Path) -> str:
@@ -25,7 +23,7 @@ def search_page(path: Path) -> str:
 
 def render_search(result: SearchResult) -> str:
     """The page as text."""
-    shown = ordered(result)[:MOST_ROWS]
+    shown, left_out = at_most(ordered(result), 1000)
     drawn = bool(result.trials)
     return render_page(
         "training/_search/page.html.j2",
@@ -39,7 +37,7 @@ def render_search(result: SearchResult) -> str:
         steps=STEPS,
         headings=HEADINGS,
         rows=[(row(trial), trial is result.best, plain(trial.reason, 300)) for trial in shown],
-        left_out=len(result.trials) - len(shown),
+        left_out=left_out,
         settings=pairs(_settings(result)),
         versions=pairs(result.versions),
     )

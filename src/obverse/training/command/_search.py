@@ -250,7 +250,8 @@ DROP = {"seconds": 1, "epochs": 2}  # where there is no room
 
 def print_search(result: SearchResult) -> None:
     """Every trial, then the best and how far to trust it."""
-    from .._search.words import outlook, verdict
+    from .._search.results import verdict
+    from .._search.words import outlook
 
     console = open_console()
     if result.trials:
@@ -285,7 +286,7 @@ def search_columns(result: SearchResult) -> list[Column]:
 @contextmanager
 def search_progress(trials: int) -> Iterator[Callable[[int, Event], None] | None]:
     """Yields what a search calls with a worker's number and what it does."""
-    from .._search.words import value
+    from .._search.results import value
 
     console = Console(stderr=True)
     if not console.file.isatty():
