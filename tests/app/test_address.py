@@ -10,11 +10,19 @@ import stat
 
 import pytest
 
-from obverse.app._explorer.address import Address, Kept, doorway, handover, new_token, remember, remembered
+from obverse.app._explorer.address import (
+    Address,
+    SavedAddress,
+    doorway,
+    handover,
+    new_token,
+    remember,
+    remembered,
+)
 
 
 def test_what_was_remembered_comes_back_and_is_private(keeper):
-    kept = Kept(4321, new_token())
+    kept = SavedAddress(4321, new_token())
     remember(kept, keeper)
     assert remembered(keeper) == kept
     assert stat.S_IMODE(keeper.stat().st_mode) == 0o600
@@ -28,14 +36,14 @@ def test_tokens_are_long_and_never_the_same():
 
 
 def test_a_file_that_others_may_read_is_not_believed(keeper):
-    remember(Kept(4321, new_token()), keeper)
+    remember(SavedAddress(4321, new_token()), keeper)
     for mode in (0o640, 0o604, 0o620, 0o602):
         keeper.chmod(mode)
         assert remembered(keeper) is None
 
 
 def test_a_link_is_not_followed(keeper, tmp_path):
-    remember(Kept(4321, new_token()), tmp_path / "real.json")
+    remember(SavedAddress(4321, new_token()), tmp_path / "real.json")
     keeper.symlink_to(tmp_path / "real.json")
     assert remembered(keeper) is None
 
@@ -66,7 +74,7 @@ def test_a_file_that_says_something_else_is_not_believed(keeper, text):
 
 def test_nothing_to_remember_in_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
-    remember(Kept(4321, new_token()), tmp_path / "file" / "address.json")
+    remember(SavedAddress(4321, new_token()), tmp_path / "file" / "address.json")
     assert remembered(tmp_path / "file" / "address.json") is None
 
 

@@ -11,6 +11,7 @@ import torch
 
 from obverse._core.errors import BadInput
 from obverse.diversity._measure import assess
+from obverse.diversity._verdict import outlook
 from obverse.diversity.results import Diversity, diversity_text, numbers, read_diversity, write_diversity
 
 
@@ -24,7 +25,13 @@ def test_it_is_read_back_as_it_was_written(found, tmp_path):
     write_diversity(found, tmp_path / "diversity.json")
     assert read_diversity(tmp_path) == found
     assert read_diversity(tmp_path / "diversity.json") == found
-    assert str(found).startswith("the samples: effectively at most 781 pictures (95 %): 1 of 4 ")
+
+
+def test_it_says_its_verdict_first_then_what_has_to_be_said_at_once(found):
+    first, *others = str(found).splitlines()
+    assert first == "the samples: This generator has effectively at most 790 pictures (95 %)."
+    assert others == outlook(found)
+    assert others[-1].startswith(("It copies", "No sign of copying"))
 
 
 def test_numbers_are_found_however_deep(found):

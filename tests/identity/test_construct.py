@@ -11,11 +11,11 @@ from obverse.identity._construct import (
     away_from_zero,
     blocks,
     closest_later,
+    largest_silent,
     nearest_target,
     plain_scaling,
     random_projection,
     robust_scaling,
-    silence,
     targets,
 )
 from obverse.nets._memory import ResidualMemory
@@ -34,7 +34,7 @@ def placed(n: int, width: int, seed: int = 0) -> torch.Tensor:
 
 def half_way(z: torch.Tensor, radius: float) -> torch.Tensor:
     """A threshold for each point between what it must not answer to and its own answer."""
-    return (silence(z, closest_later(z)[0], radius) + z.square().sum(1)) / 2
+    return (largest_silent(z, closest_later(z)[0], radius) + z.square().sum(1)) / 2
 
 
 def parts(n: int, width: int, classes: int = 4, seed: int = 0):
@@ -285,8 +285,8 @@ def test_thresholds_lie_between_what_must_be_silent_and_what_must_answer(n, widt
 def test_silence_is_the_worst_of_later_points_and_targets():
     z = torch.tensor([[4.0, 0.0], [3.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
     # ⟨z_0, z_1⟩ = 12; for the others the targets decide: 3·1 and 2·1
-    assert silence(z, closest_later(z)[0], 1.0).tolist() == [12.0, 3.0, 2.0]
-    assert silence(z, closest_later(z)[0], 4.0).tolist() == [16.0, 12.0, 8.0]
+    assert largest_silent(z, closest_later(z)[0], 1.0).tolist() == [12.0, 3.0, 2.0]
+    assert largest_silent(z, closest_later(z)[0], 4.0).tolist() == [16.0, 12.0, 8.0]
 
 
 # --- the block lemma -------------------------------------------------------------------------------------

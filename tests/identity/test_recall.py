@@ -26,6 +26,7 @@ from obverse.identity._recall import (
     write_recall,
 )
 from obverse.identity._walk import CLASSES, WALKED, walk
+from obverse.identity._words import outlook, verdict
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -294,7 +295,8 @@ def test_the_record_is_written_and_read_back(made: tuple[Any, Recall], tmp_path:
     write_recall(made[1], tmp_path / NAME)
     assert read_recall(tmp_path) == made[1]
     assert read_recall(tmp_path / NAME) == made[1]
-    assert str(made[1]).startswith("80 of 80 points labelled right (100.00 %)")
+    assert str(made[1]) == f"{verdict(made[1])} {outlook(made[1])}"
+    assert str(made[1]).startswith("80 of 80 points of clusters labelled right (100.00 %) without training")
 
 
 def broken(found: Recall, **change: Any) -> dict[str, Any]:

@@ -19,12 +19,12 @@ from obverse.ladder._words import (
     EDGE_HEADINGS,
     LEVEL_HEADINGS,
     MOST_ROWS,
-    beside,
     command,
     edge_rows,
     gap,
     is_exact,
     level_rows,
+    measured_under,
     outlook,
     share,
     training,
@@ -151,7 +151,7 @@ def test_standard_errors_stand_beside_what_drawn_inputs_say() -> None:
 
 def test_verdict_of_a_net() -> None:
     found = told(told(sample_ladder("net"), 0.957, 0.512, -3.0), 0.002, -0.3, None, message="recursive")
-    start = beside(found, net="start")
+    start = measured_under(found, net="start")
     assert start is not None
     before, recursive = (
         [share(getattr(level.explained, what)) for level in start.levels] for what in ("weight", "recursive")
@@ -229,7 +229,7 @@ def test_gaps_are_written_with_two_digits(value: float | None, text: str) -> Non
 
 def test_rows_of_the_levels_hold_the_control_in_brackets() -> None:
     found = sample_ladder("net")
-    dealt = beside(found, shuffled=True)
+    dealt = measured_under(found, shuffled=True)
     assert dealt is not None
     rows = level_rows(found)
     assert [row[0] for row in rows] == ["1, above the pixels", "2", "3, the top"]

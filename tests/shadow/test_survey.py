@@ -18,6 +18,7 @@ from obverse.nets import relu_mlp
 from obverse.shadow import recovery
 from obverse.shadow._controls import Shuffled
 from obverse.shadow._survey import Surveyor, estimate_norms, survey
+from obverse.shadow._words import summary
 from obverse.shadow.results import NAME, Reading, Survey, read_survey, survey_text, write_survey
 
 
@@ -301,8 +302,10 @@ def test_a_survey_is_written_and_read_back(found: Survey, tmp_path: Path) -> Non
     write_survey(found, tmp_path / NAME)
     assert read_survey(tmp_path) == read_survey(tmp_path / NAME) == found
     assert json.loads(survey_text(found))["layers"][0]["own"]["silent"] == 0.0
-    assert str(found).splitlines()[0].split()[:3] == ["layer", "same", "label"]
-    assert [line.split()[0] for line in str(found).splitlines()[1:]] == ["h1", "h2", "h3"]
+    first, heading, *lines = str(found).splitlines()
+    assert first == summary(found)
+    assert heading.split()[:3] == ["layer", "same", "label"]
+    assert [line.split()[0] for line in lines] == ["h1", "h2", "h3"]
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ from obverse.training._search.charts import (
     shade,
 )
 from obverse.training._search.page import render_search
-from obverse.training._search.results import NAME, SearchResult, read_result, write_result
-from obverse.training._search.words import ordered, outlook, row, verdict
+from obverse.training._search.results import NAME, SearchResult, read_result, verdict, write_result
+from obverse.training._search.words import ordered, outlook, row
 from training.sample_searches import RATES, WEIGHTS, hostile, sample_search
 from training.test_browser import (
     CLIPPED,

@@ -1,4 +1,4 @@
-"""TODO."""
+"""What every room needs and none owns: errors, files, records, random numbers, text. Not an instrument."""
 
 from typing import TYPE_CHECKING
 
@@ -62,8 +62,12 @@ if TYPE_CHECKING:
     from .tensors import check_tensors, load_tensors, load_weights, parse_tensors, save_tensors
     from .text import (
         FIXED,
+        NONE,
+        at_most,
         brief,
+        counted,
         listed,
+        named,
         number,
         p_value,
         pairs,
@@ -72,10 +76,13 @@ if TYPE_CHECKING:
         powered,
         printable,
         seconds,
+        shape,
         short,
         signed,
         spell,
         spelled,
+        unbroken,
+        whole,
     )
     from .threads import one_thread, usable_cores
 
@@ -89,6 +96,7 @@ __all__ = [
     "INITIAL",
     "MAX_ITEMS",
     "NAMES",
+    "NONE",
     "SAMPLES",
     "SPLIT",
     "STEPS",
@@ -117,11 +125,13 @@ __all__ = [
     "RunAccess",
     "Source",
     "Streams",
+    "at_most",
     "brief",
     "cache_folder",
     "check_confidence",
     "check_tensors",
     "clopper_pearson",
+    "counted",
     "current_streams",
     "derive_generator",
     "derive_seed",
@@ -137,6 +147,7 @@ __all__ = [
     "lower_limit",
     "mask_like",
     "mean_and_se",
+    "named",
     "noise_like",
     "number",
     "one_thread",
@@ -161,6 +172,7 @@ __all__ = [
     "run_access",
     "save_tensors",
     "seconds",
+    "shape",
     "short",
     "show_downloads",
     "signed",
@@ -170,9 +182,11 @@ __all__ = [
     "sync_folder",
     "terminable",
     "text",
+    "unbroken",
     "usable_cores",
     "use_streams",
     "versions",
+    "whole",
     "write_json",
     "write_text",
 ]

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Ctrl-C and SIGTERM between two steps instead of in the middle of one. Not for what is saved then."""
 
 from __future__ import annotations
 

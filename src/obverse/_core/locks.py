@@ -1,4 +1,4 @@
-"""TODO."""
+"""One process at a time in a run directory, by a lock that its death releases. Not for threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Intervals of a probability and the error of a mean. Not for the tests of one instrument."""
 
 from __future__ import annotations
 

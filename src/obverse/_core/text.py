@@ -1,20 +1,34 @@
-"""TODO."""
+"""Numbers, counts, names and lists as people write them; bounded text of any origin. Not for sentences.
+
+Pages, terminals and messages all take them from here, so that the same number is spelled the same everywhere.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 FIXED = "\N{NO-BREAK SPACE}"
+NONE = "–"  # in a cell of a table, where there is nothing to say
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-def percent(fraction: float | None, se: float | None = None) -> str:
+def percent(
+    fraction: float | None,
+    se: float | None = None,
+    *,
+    decimals: int = 2,
+    unit: str = "",
+    missing: str = "—",
+) -> str:
     """A fraction in percent, with its standard error if there is one: 4.20 ± 0.12."""
     if fraction is None:
-        return "—"
-    return f"{100 * fraction:.2f}" + ("" if se is None else f"{FIXED}±{FIXED}{100 * se:.2f}")
+        return missing
+    error = "" if se is None else f"{FIXED}±{FIXED}{100 * se:.{decimals}f}"
+    return f"{100 * fraction:.{decimals}f}{error}{unit}"
 
 
 def signed(fraction: float, se: float | None = None) -> str:
@@ -34,8 +48,33 @@ def seconds(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
-def listed(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+def counted(count: int, one: str, more: str | None = None) -> str:
+    """A number of things: 1 layer, 1,200 layers; `more` where the plural is not one with an s."""
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
+
+
+def shape(sides: Sequence[int]) -> str:
+    """The shape of a tensor: 3×32×32; that of a number is 1."""
+    return "×".join(map(str, sides)) or "1"
+
+
+def unbroken(text: str, *signs: str) -> str:
+    """With signs that stay beside their numbers: " %" and the like, their spaces fixed."""
+    for sign in signs:
+        text = text.replace(sign, sign.replace(" ", FIXED))
+    return text
+
+
+def at_most(items: Sequence[T], most: int) -> tuple[Sequence[T], int]:
+    """The first ones, and how many more there are."""
+    return items[:most], max(0, len(items) - most)
+
+
+def listed(items: Sequence[str], most: int | None = None) -> str:
+    """a, b and c; of more than `most` the first ones: a, b and 7 more."""
+    shown, more = (items, 0) if most is None else at_most(items, most)
+    *others, last = [*shown, f"{more:,} more"] if more else shown
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def spelled(count: int) -> str:
@@ -61,6 +100,11 @@ def number(value: float) -> str:
     return text.replace("-", "−")
 
 
+def whole(value: int) -> str:
+    """A count of any origin; larger ones than anything here has are not spelled out."""
+    return f"{value:,}" if abs(value) < 10**15 else "more than 10¹⁵"
+
+
 def powered(value: float, decimals: int = 1) -> str:
     """With a power of ten: 3.2·10⁻⁵, 4·10⁹."""
     digits, power = f"{value:.{decimals}e}".split("e")
@@ -74,7 +118,7 @@ def brief(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and "·" not in text else text
 
 
-LONGEST_TEXT = 200
+LONGEST_TEXT, LONGEST_NAME = 200, 120
 MOST_PAIRS = 60
 
 
@@ -97,6 +141,11 @@ def plain(text: str, longest: int = LONGEST_TEXT) -> str:
     """Text of any origin on one line and of bounded length."""
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def named(text: str, otherwise: str = "") -> str:
+    """A name of any origin, of bounded length; `otherwise` where nothing is left of it."""
+    return plain(text, LONGEST_NAME) or otherwise
 
 
 def pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""TODO."""
+"""How many threads and cores a computation has. Not for starting processes."""
 
 from __future__ import annotations
 

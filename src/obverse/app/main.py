@@ -92,14 +92,14 @@ def main() -> None:
         with suppress(ValueError):  # closed already
             sys.stdout.flush()
     except BrokenPipeError:
-        code = _hush()
+        code = silence_stdout()
     except OSError as error:  # the last of the output could not be written
-        _tell(_refused(error))
-        _hush()
+        echo_error(_refused(error))
+        silence_stdout()
         code = WRONG
     except SystemExit as stop:  # rich and click have a way of their own to leave when nobody reads on
         if isinstance(stop.__context__, BrokenPipeError):
-            raise SystemExit(_hush()) from None
+            raise SystemExit(silence_stdout()) from None
         raise
     raise SystemExit(code)
 
@@ -117,7 +117,7 @@ def _run(debug: bool) -> int:
         elif debug:
             traceback.print_exc()
         else:
-            _tell(as_sentence(error, sys.argv[1:]))
+            echo_error(as_sentence(error, sys.argv[1:]))
         return WRONG
     except ObverseError as error:
         from .._core import Interrupted
@@ -126,7 +126,7 @@ def _run(debug: bool) -> int:
         if debug:
             traceback.print_exc()
         else:
-            _tell(str(error), "yellow" if stopped else "red")
+            echo_error(str(error), "yellow" if stopped else "red")
         return STOPPED if stopped else WRONG
     except BrokenPipeError:
         raise
@@ -134,9 +134,9 @@ def _run(debug: bool) -> int:
         if debug:
             raise
         if isinstance(error, OSError) and error.errno in REFUSED:
-            _tell(_refused(error))
+            echo_error(_refused(error))
             return WRONG
-        _tell(
+        echo_error(
             f"this is a bug: {type(error).__name__}: {error}\n"
             "Run it again with --debug and report what it prints."
         )
@@ -151,11 +151,11 @@ def _refused(error: OSError) -> str:
     )
 
 
-def _tell(text: str, colour: str = "red") -> None:
+def echo_error(text: str, colour: str = "red") -> None:
     typer.secho(f"obverse: {text}", err=True, fg=colour)
 
 
-def _hush() -> int:
+def silence_stdout() -> int:
     """Nobody reads what is left: without this Python would say so at the very end."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

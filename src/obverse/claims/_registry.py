@@ -123,7 +123,7 @@ def load_source(name: str, text: str, origin: str) -> list[Claim]:
         if isinstance(error, BadInput | KeyboardInterrupt):
             raise
         raise BadInput(
-            f"a module of claims in {origin}", got=_told(error, origin), do="correct it"
+            f"a module of claims in {origin}", got=format_error(error, origin), do="correct it"
         ) from error
     finally:
         _LOADING.pop()
@@ -136,7 +136,7 @@ def forget_users() -> None:
         del _CLAIMS[id]
 
 
-def _told(error: BaseException, origin: str) -> str:
+def format_error(error: BaseException, origin: str) -> str:
     """The error in a line, with the line of the file that it comes from."""
     said = " ".join(f"{type(error).__name__}: {error}".split())
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == origin]

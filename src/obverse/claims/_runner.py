@@ -68,7 +68,7 @@ def run(
     with open_store(out) if out else nullcontext() as store:
         if store:
             done = {key: found for key in tasks if (found := store.read(key))}
-        _tell(progress, plans, done)
+        report_progress(progress, plans, done)
         try:
             todo = [task for key, task in tasks.items() if key not in done]
             with closing(_performed(todo, jobs, cluster)) as results:
@@ -76,7 +76,7 @@ def run(
                     if store:
                         store.save(measured)
                     done[measured.key] = measured
-                    _tell(progress, [plan for plan in plans if plan.needs(measured)], done)
+                    report_progress(progress, [plan for plan in plans if plan.needs(measured)], done)
         except KeyboardInterrupt:
             raise SweepInterrupted(len(done), len(tasks), out) from None
         outcomes = tuple(plan.outcome(done) for plan in plans)
@@ -133,7 +133,7 @@ def _cost(task: Task) -> float:
     return prod(size for size in sizes if isinstance(size, int | float))
 
 
-def _tell(progress: Progress | None, plans: Sequence[_Plan], done: dict[str, Measured]) -> None:
+def report_progress(progress: Progress | None, plans: Sequence[_Plan], done: dict[str, Measured]) -> None:
     if progress:
         for plan in plans:
             known = [task for task in plan.tasks if task.key in done or task.key in plan.refused]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import claims
-from .._core import BadInput, explained, printable, record_text, usable_cores
+from .._core import BadInput, counted, printable, usable_cores
 from ..present import (
     Column,
     Command,
@@ -20,13 +20,14 @@ from ..present import (
     check_seed,
     claims_progress,
     complete,
+    echo_page,
+    make_folder,
     open_console,
     options,
     print_grid,
     print_json,
+    print_result,
     say,
-    tell,
-    tell_quick,
 )
 from .results import VERDICTS, Sweep, Verdict
 
@@ -164,7 +165,7 @@ def run(
     Example: obverse claims run 'alm.lemma*' --quick --out sweeps/first
     """
     from ._settings import checked, set_values
-    from ._store import FORMAT, NAME
+    from .page import RESULT
 
     if bool(ids) == everything:
         raise BadInput(
@@ -182,9 +183,7 @@ def run(
     load_modules(module)
     found = set_values(claims.find(ids or ["*"], long=long), override or [], quick)
     chosen = [checked(claim, quick, overridden=bool(override)) for claim in found]
-    if out is not None:
-        with explained(out):
-            out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     with claims_progress({claim.id: len(claim.settings(quick)) for claim in chosen}) as progress:
         sweep = claims.run(
             chosen,
@@ -195,16 +194,11 @@ def run(
             cluster=cluster,
             progress=progress,
         )
-    if quick:
-        tell_quick("the claims' small settings", as_json)
-    if as_json:
-        typer.echo(record_text(sweep, FORMAT), nl=False)
-    else:
-        print_sweep(sweep)
-    if out is not None:
-        from .page import RESULT
-
-        tell(f"page: {RESULT.write(out / NAME)}", as_json)
+    print_result(
+        sweep, RESULT, print_sweep, as_json=as_json, quick="the claims' small settings" if quick else ""
+    )
+    if out is not None:  # where the run has written what it measured, one by one
+        echo_page(RESULT, out / RESULT.name, as_json)
     crashed = [one for one in sweep if one.verdict == "crashed"]
     for one in crashed:
         typer.echo(f"obverse: {one.id} crashed: {printable(one.sentence)}", err=True)
@@ -274,7 +268,7 @@ def print_list(claims: Sequence[Claim]) -> None:
         ),
     ]
     print_grid(console, columns, "trains on images: runs by its id, or with --long")
-    say(console, f"{_count(len(claims), 'claim')}; more about one: obverse claims show ID", "bold")
+    say(console, f"{counted(len(claims), 'claim')}; more about one: obverse claims show ID", "bold")
 
 
 def print_claim(claim: Claim, predictions: Sequence[str], quick: bool) -> None:
@@ -301,14 +295,14 @@ def print_claim(claim: Claim, predictions: Sequence[str], quick: bool) -> None:
     kind = "quick" if quick else "full"
     fixed = f", all with {', '.join(f'{name} = {value}' for name, value in same.items())}" if same else ""
     fewer = f" ({len(claim.quick)} with --quick)" if claim.quick and not quick else ""
-    say(console, f"{kind} run: {_count(len(settings), 'setting')}{fewer}{fixed}")
+    say(console, f"{kind} run: {counted(len(settings), 'setting')}{fewer}{fixed}")
     console.print()
     shown = settings[: len(predictions)]
     columns = [Column(name, tuple(str(one.get(name, "–")) for one in shown)) for name in varied]
     predicted = Column("predicted", tuple(predictions), claim.quantity)
     print_grid(console, [*columns, predicted], "")
     if len(settings) > len(shown):
-        say(console, f"… and {_count(len(settings) - len(shown), 'more setting')}")
+        say(console, f"… and {counted(len(settings) - len(shown), 'more setting')}")
 
 
 def print_sweep(sweep: Sweep) -> None:
@@ -341,7 +335,7 @@ def summary(sweep: Sweep) -> str:
     differing = f" ({surprises} not as found so far)" if surprises else ""
     kind = "quick" if sweep.quick else "full"
     return (
-        f"{_count(len(sweep.outcomes), 'claim')}: {counts}{differing}; "
+        f"{counted(len(sweep.outcomes), 'claim')}: {counts}{differing}; "
         f"{kind} settings, seed {sweep.seed}, {sweep.seconds:.1f} seconds"
     )
 
@@ -358,7 +352,3 @@ def _same(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return {}
     first, *others = settings
     return {name: value for name, value in first.items() if all(one.get(name) == value for one in others)}
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s'[: number != 1]}"

@@ -10,12 +10,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._core import FIXED, listed, number, pairs, plain, seconds
-from ..present import ResultType, environment, palette, registry, script
+from .._core import FIXED, at_most, counted, listed, number, pairs, plain, seconds
+from ..present import ResultType, markup, registry, render_page
 from ._series import varied
 from ._store import FORMAT, NAME, read_sweep
 from .charts import Plot, plot, shared
@@ -23,11 +22,7 @@ from .results import VERDICTS, Judged, Outcome, Sweep, Verdict
 
 # A class of the stylesheet for each; the colour never says it alone.
 TONES: dict[Verdict, str] = {"held": "good", "failed": "bad", "inconclusive": "mixed", "crashed": "broken"}
-LONGEST_NAME = 120
-LONGEST_SENTENCE = 1500
 LONGEST_CRASH = 4000
-MOST_NAMED = 20  # claims in a sentence; the rest is counted
-MOST_ROWS = 200
 _ANCHOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -57,39 +52,27 @@ class Card:
     common: str  # settings that are the same everywhere
     numbers: tuple[tuple[str, str], ...]
     rows: tuple[Row, ...]
+    more_rows: int
     crash: str
 
 
 def render_sweep(sweep: Sweep) -> str:
     """The page as text."""
-    from markupsafe import Markup
-
-    from .. import __version__
-
     anchors = _anchors(sweep.outcomes)
     groups = [[card(one, group, anchors) for one in group] for group in grouped(sweep.outcomes)]
-    code, digest = script("present/list.js")
-    engine = environment()
-    engine.filters["named"] = partial(plain, longest=LONGEST_NAME)
-    engine.filters["bounded"] = partial(plain, longest=LONGEST_SENTENCE)
-    engine.filters["drawn"] = Markup  # for the SVG of claims_plot only
-    return engine.get_template("claims/page.html.j2").render(
+    return render_page(
+        "claims/page.html.j2",
+        scripts=("present/list.js",),
         sweep=sweep,
         groups=groups,
         total=len(sweep.outcomes),
         summary=summary(sweep),
         surprises=[(anchors[id(one)], one) for one in sweep.outcomes if one.surprising],
-        most_named=MOST_NAMED,
         verdicts=[(verdict, TONES[verdict], sweep.count(verdict)) for verdict in VERDICTS],
         tones=TONES,
         versions=pairs(sweep.versions),
         duration=duration(sweep.seconds),
-        shared=Markup(shared()),
-        most_rows=MOST_ROWS,
-        script=code,
-        digest=digest,
-        palette=palette,
-        version=__version__,
+        shared=markup(shared()),
     )
 
 
@@ -103,7 +86,7 @@ def summary(sweep: Sweep) -> str:
     said = [f"{count} {word}" for count, word in counts if count]
     kind = "a quick sweep" if sweep.quick else "a full sweep"
     return (
-        f"Of {total} {'claim' if total == 1 else 'claims'}, {listed(said)}, in {kind} of "
+        f"Of {counted(total, 'claim')}, {listed(said)}, in {kind} of "
         f"{duration(sweep.seconds)} with seed {sweep.seed}."
     )
 
@@ -146,6 +129,7 @@ def _anchors(outcomes: Sequence[Outcome]) -> dict[int, str]:
 
 def card(outcome: Outcome, group: Sequence[Outcome], anchors: dict[int, str]) -> Card:
     points = outcome.points
+    shown, more = at_most(points, 200)
     changing = varied(points)
     common = {} if not points else {k: v for k, v in points[0].setting.items() if k not in changing}
     # the axis of a single point is its name
@@ -161,7 +145,8 @@ def card(outcome: Outcome, group: Sequence[Outcome], anchors: dict[int, str]) ->
         numbers=tuple(
             (plain(key.replace("_", " ")), number(value)) for key, value in list(outcome.numbers.items())[:20]
         ),
-        rows=tuple(_row(point, names) for point in points[:MOST_ROWS]),
+        rows=tuple(_row(point, names) for point in shown),
+        more_rows=more,
         crash=_lines(outcome.crash),
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from .._core import BadInput, OneLine
+from .._core import BadInput, OneLine, shape
 
 # The whole set is held in memory as float32. More than this belongs to a streaming loader, and a file that
 # claims more is far likelier to be broken: CIFAR-10, the largest known set, takes 0.7 GiB.
@@ -38,10 +38,9 @@ class Dataset(OneLine):
         return tuple(self.train_x.shape[1:])
 
     def __str__(self) -> str:
-        shape = "×".join(str(length) for length in self.input_shape)
         return (
             f"{self.name}: {len(self.train_y):,} train + {len(self.test_y):,} test, "
-            f"{shape}, {len(self.classes)} classes"
+            f"{shape(self.input_shape)}, {len(self.classes)} classes"
         )
 
     def __repr__(self) -> str:

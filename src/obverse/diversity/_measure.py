@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Progress, or_global, versions
+from .._core import BadInput, Progress, or_global, shape, versions
 from ._birthday import Birthday, birthday_test
 from ._dimension import Dimension, intrinsic_dimension
 from ._features import Features
@@ -189,7 +189,7 @@ def _data(
 
 
 def _shape(x: Tensor) -> str:
-    return "×".join(map(str, x.shape[1:]))
+    return shape(x.shape[1:])
 
 
 class _Compared:

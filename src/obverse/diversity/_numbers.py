@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil, floor, log10
 
-from .._core import FIXED, number, p_value
+from .._core import FIXED, NONE, number, p_value
+from .._core import percent as _percent
 from ._estimates import Estimate
-
-NONE = "–"
 
 
 def sure(confidence: float) -> str:
@@ -43,12 +43,7 @@ def times(ratio: float) -> str:
     return f"{ceil(10 * ratio - 1e-9) / 10:.1f}" if ratio < 10 else up_to(min(ratio, 1e15))
 
 
-def many(count: int, one: str, more: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
-
-
-def percent(share: float | None) -> str:
-    return NONE if share is None else f"{100 * share:.1f} %"
+percent = partial(_percent, decimals=1, unit=" %", missing=NONE)
 
 
 def chance(p: float | None) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from .._core import number, plain
-from ._birthday import Birthday
-from ._memorization import Memorization
-from ._numbers import about, chance, down_to, many, percent, sure, times, up_to
-from .results import Diversity
+from typing import TYPE_CHECKING
 
-LONGEST_NAME = 80
+from .._core import counted, named, number, plain
+from ._numbers import about, chance, down_to, percent, sure, times, up_to
+
+if TYPE_CHECKING:
+    from ._birthday import Birthday
+    from ._memorization import Memorization
+    from .results import Diversity
+
 LONGEST_REASON = 400
 PIXELS = "pixels"
 
 
 def name(found: Diversity) -> str:
-    return plain(found.subject, LONGEST_NAME) or "this generator"
+    return named(found.subject, "this generator")
 
 
 def title(found: Diversity) -> str:
@@ -42,7 +45,7 @@ def outlook(found: Diversity) -> list[str]:
 
 
 def seen(b: Birthday) -> str:
-    batches = many(b.batches, "fresh batch", "fresh batches")
+    batches = counted(b.batches, "fresh batch", "fresh batches")
     if b.collisions:
         return f"In {b.collisions:,} of {batches} of {b.batch_size:,} samples two were the same."
     return f"In none of {batches} of {b.batch_size:,} samples were two the same."
@@ -126,7 +129,7 @@ def exactness(found: Diversity) -> str:
     """p-values deal training and held-out images anew: features must not know which is which."""
     if found.features == PIXELS:
         return ""
-    by = plain(found.features, LONGEST_NAME)
+    by = named(found.features)
     return (
         f" This p is exact only for features that know neither set, and {by} "
         "may have learned from one: then samples look nearer to it, or farther, than they are."
@@ -156,9 +159,9 @@ def notices(found: Diversity) -> list[str]:
     """What the reader must know before believing anything."""
     said = []
     if found.broken_total:
-        names = ", ".join(plain(one, LONGEST_NAME) for one in found.broken[:5])
+        names = ", ".join(named(one) for one in found.broken[:5])
         more = ", …" if found.broken_total > 5 else ""
-        left = many(
+        left = counted(
             found.broken_total, "picture could not be read and is", "pictures could not be read and are"
         )
         said.append(f"{left} left out: {names}{more}.")

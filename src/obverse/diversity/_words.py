@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from .._core import number, plain, spell
+from .._core import NONE, counted, named, number, plain, spell
 from ._birthday import Birthday
 from ._dimension import Dimension
 from ._jumps import SIZE, WITHIN
 from ._memorization import Memorization
-from ._numbers import NONE, about, chance, down_to, estimate, many, percent, sure, up_to
-from ._verdict import LONGEST_NAME, LONGEST_REASON
+from ._numbers import about, chance, down_to, estimate, percent, sure, up_to
+from ._verdict import LONGEST_REASON
 from .results import Diversity
 
 SETTLED = 0.1  # of a dimension, by which half of the points may differ
@@ -27,7 +27,7 @@ def birthday_rows(b: Birthday) -> list[Row]:
         (
             "samples a batch, M",
             f"{b.batch_size:,}",
-            f"{many(b.batches, 'batch', 'batches')} that share no sample; {b.samples:,} drawn in all",
+            f"{counted(b.batches, 'batch', 'batches')} that share no sample; {b.samples:,} drawn in all",
         ),
         (
             "batches with a collision",
@@ -67,7 +67,7 @@ def birthday_rows(b: Birthday) -> list[Row]:
             (
                 "effective support, estimated",
                 f"{about(e.value)} ({about(e.low)} to {about(e.high)})",
-                f"N_eff = 1/Σp², from {many(e.pairs, 'pair')} of {e.of:,} that collided",
+                f"N_eff = 1/Σp², from {counted(e.pairs, 'pair')} of {e.of:,} that collided",
             )
         )
     limit = b.threshold
@@ -107,7 +107,7 @@ def calibrated(b: Birthday) -> str:
     points = f"{limit.real_points or 0:,} real pictures"
     level = f"at most {100 * (limit.level or 0):.3g} % of cases ({points})"
     if not limit.distance:
-        own = many(limit.real_pairs or 0, "equal pair")
+        own = counted(limit.real_pairs or 0, "equal pair")
         return f"the real data has {own} itself: batches show one in {level}"
     return f"real batches of this size show such a pair in {level}"
 
@@ -226,7 +226,7 @@ def smoothness_rows(found: Diversity) -> list[Row]:
     if s is None:
         return []
     low, high = s.interval
-    out = "" if not s.jumped else f", without {many(s.jumped, 'step')} that fell on a jump"
+    out = "" if not s.jumped else f", without {counted(s.jumped, 'step')} that fell on a jump"
     below = "; below 1 where jumps do the rest" if s.jumping else ""
     return [
         (
@@ -239,7 +239,7 @@ def smoothness_rows(found: Diversity) -> list[Row]:
         (
             "perceptual path length",
             f"{number(s.length)} ± {number(s.error)}",
-            f"mean of (distance ÷ step)² by {plain(found.features, LONGEST_NAME)} on {s.pairs:,} "
+            f"mean of (distance ÷ step)² by {named(found.features)} on {s.pairs:,} "
             f"{plain(s.kind, 20)} paths between random seeds{out}; median {number(s.median)}",
         ),
         (
@@ -278,7 +278,7 @@ def rows(found: Diversity) -> list[Row]:
 
 
 def skipped(found: Diversity) -> list[tuple[str, str]]:
-    return [(plain(one.what, LONGEST_NAME), plain(one.reason, LONGEST_REASON)) for one in found.skipped]
+    return [(named(one.what), plain(one.reason, LONGEST_REASON)) for one in found.skipped]
 
 
 FLAGS = {  # and what they are unless given
@@ -297,11 +297,11 @@ FLAGS = {  # and what they are unless given
 
 def command(found: Diversity) -> str:
     """What makes it again; where files lie is not said, as that would name the machine or its user."""
-    words = ["obverse", "diversity", plain(spell(found.settings.get("source", "SOURCE")), LONGEST_NAME)]
+    words = ["obverse", "diversity", named(spell(found.settings.get("source", "SOURCE")))]
     for flag, usual in FLAGS.items():
         value = found.settings.get(flag)
         if value is not None and value != usual:
-            words += [f"--{flag.replace('_', '-')}", plain(spell(value), LONGEST_NAME)]
+            words += [f"--{flag.replace('_', '-')}", named(spell(value))]
     if found.settings.get("quick"):
         words.append("--quick")
     return shlex.join([*words, "--out", "DIR"])

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core import BadInput, GeneratorRun, ObverseError, Progress, explained
+from .._core import BadInput, GeneratorRun, ObverseError, Progress
 from ..present import (
     Column,
     Json,
     Seed,
     check_seed,
     complete,
+    deliver,
     layer_progress,
+    make_folder,
     open_console,
     options,
     print_grid,
     say,
-    tell,
-    tell_quick,
 )
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ def diversity(
     import torch
 
     from ._measure import assess
-    from .results import NAME, diversity_text, write_diversity
+    from .charts import write_pictures
+    from .page import RESULT
 
     usual = QUICK if quick else FULL
     asked = {"batches": batches, "budget": budget, "samples": samples}
@@ -148,9 +149,7 @@ def diversity(
             got="neither",
             do="give one, or use --features pixels",
         )
-    if out is not None:
-        with explained(out):
-            out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     generator = torch.Generator().manual_seed(seed)
     with layer_progress(subject.source.name) as progress:
         options: dict[str, Any] = {
@@ -189,19 +188,20 @@ def diversity(
             progress=progress,
             **options,
         )
-    if quick:
-        tell_quick(f"{QUICK['batches']} batches and {QUICK['samples']:,} samples at most", as_json)
-    if as_json:
-        typer.echo(diversity_text(found), nl=False)
-    else:
-        print_diversity(found)
-    if out is not None:
-        from .charts import write_pictures
-        from .page import RESULT
 
-        write_diversity(found, out / NAME)
+    def write_beside(out: Path) -> tuple[str, ...]:
         write_pictures(out, pictures)
-        tell(f"page: {RESULT.write(out / NAME)}", as_json)
+        return ()
+
+    deliver(
+        found,
+        RESULT,
+        print_diversity,
+        out=out,
+        as_json=as_json,
+        quick=f"{QUICK['batches']} batches and {QUICK['samples']:,} samples at most" if quick else "",
+        files=write_beside,
+    )
 
 
 def _check(

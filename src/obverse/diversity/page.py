@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .._core import FIXED, ObverseError, number, pairs, plain, seconds
-from ..present import ResultType, axis_for, data_uri, environment, palette, registry
+from .._core import ObverseError, named, number, pairs, plain, seconds, shape, unbroken
+from ..present import ResultType, axis_for, data_uri, markup, registry, render_page
 from ._numbers import about, down_to, percent, up_to, with_error
-from ._verdict import LONGEST_NAME, copying, levels, notices, outlook, title, verdict
+from ._verdict import copying, levels, notices, outlook, title, verdict
 from ._words import (
     birthday_rows,
     command,
@@ -27,9 +27,6 @@ from ._words import (
 )
 from .charts import Line, Row, lines, read_pictures, why_not
 from .results import FORMAT, NAME, Diversity, LabelFound, read_diversity
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 
 @dataclass(frozen=True)
@@ -71,56 +68,39 @@ def gallery(found: Diversity, folder: Path) -> Gallery:
 
 def render_diversity(found: Diversity, pictures: Gallery | None = None) -> str:
     """The page as text."""
-
-    from .. import __version__
-
     pictures = Gallery({}, "No pictures.") if pictures is None else pictures
-    return (
-        environment()
-        .get_template("diversity/page.html.j2")
-        .render(
-            found=found,
-            b=found.birthday,
-            features=plain(found.features, LONGEST_NAME),
-            title=title(found),
-            verdict=fixed(verdict(found)),
-            outlook=[fixed(sentence) for sentence in outlook(found)],
-            notices=[fixed(sentence) for sentence in notices(found)],
-            copying=fixed(copying(found)),
-            missing=pictures.missing,
-            shots=shots(found, pictures.rows),
-            pixelated=len(found.shape) == 3 and max(found.shape[1:]) <= 64,
-            support=_svg(support(found)),
-            birthday=kept(birthday_rows(found.birthday)),
-            memorization=[] if found.memorization is None else kept(memorization_rows(found.memorization)),
-            levels="" if found.memorization is None else fixed(levels(found.memorization)),
-            quality=kept(quality_rows(found)),
-            dimension=_svg(dimensions(found)),
-            unsettled=unsettled(found.dimension) or unsettled(found.dimension_real),
-            smoothness=kept(smoothness_rows(found)),
-            reach="" if found.directions is None else f"{found.directions.reach:.3g}",
-            accuracy=fixed(percent(found.label_accuracy)),
-            skipped=skipped(found),
-            command=command(found),
-            settings=pairs(settings(found)),
-            versions=pairs(found.versions),
-            palette=palette,
-            version=__version__,
-        )
+    return render_page(
+        "diversity/page.html.j2",
+        found=found,
+        b=found.birthday,
+        features=named(found.features),
+        title=title(found),
+        verdict=fixed(verdict(found)),
+        outlook=[fixed(sentence) for sentence in outlook(found)],
+        notices=[fixed(sentence) for sentence in notices(found)],
+        copying=fixed(copying(found)),
+        missing=pictures.missing,
+        shots=shots(found, pictures.rows),
+        pixelated=len(found.shape) == 3 and max(found.shape[1:]) <= 64,
+        support=markup(support(found)),
+        birthday=kept(birthday_rows(found.birthday)),
+        memorization=[] if found.memorization is None else kept(memorization_rows(found.memorization)),
+        levels="" if found.memorization is None else fixed(levels(found.memorization)),
+        quality=kept(quality_rows(found)),
+        dimension=markup(dimensions(found)),
+        unsettled=unsettled(found.dimension) or unsettled(found.dimension_real),
+        smoothness=kept(smoothness_rows(found)),
+        reach="" if found.directions is None else f"{found.directions.reach:.3g}",
+        accuracy=fixed(percent(found.label_accuracy)),
+        skipped=skipped(found),
+        command=command(found),
+        settings=pairs(settings(found)),
+        versions=pairs(found.versions),
     )
 
 
-def _svg(text: str) -> Markup:
-    from markupsafe import Markup
-
-    return Markup(text)
-
-
 def fixed(text: str) -> str:
-    """With signs that stay beside their numbers."""
-    for sign in (" %", " ± ", " = ", " < ", "≤ "):
-        text = text.replace(sign, sign.replace(" ", FIXED))
-    return text
+    return unbroken(text, " %", " ± ", " = ", " < ", "≤ ")
 
 
 def kept(rows: Sequence[tuple[str, ...]]) -> list[list[str]]:
@@ -133,7 +113,7 @@ def settings(found: Diversity) -> dict[str, Any]:
         "samples for the birthday test": f"{found.birthday.samples:,}",
         "samples for the other tests": f"{found.samples:,}",
         "samples there are": "as many as one likes" if found.pool is None else f"{found.pool:,}",
-        "shape of a sample": "×".join(map(str, found.shape)),
+        "shape of a sample": shape(found.shape),
         "training images": "none" if found.train is None else f"{found.train:,}",
         "held-out real data": "none" if found.real is None else f"{found.real:,}",
     }
@@ -167,8 +147,8 @@ def shots(found: Diversity, rows: Mapping[str, tuple[Row, ...]]) -> dict[str, li
         "directions": [],
         "labels": [
             (
-                f"Pictures along the direction of {plain(one.label, LONGEST_NAME)}",
-                f"{plain(one.label, LONGEST_NAME)} · {grows(one)}",
+                f"Pictures along the direction of {named(one.label)}",
+                f"{named(one.label)} · {grows(one)}",
             )
             for one in found.labels
         ],

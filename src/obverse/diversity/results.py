@@ -14,6 +14,7 @@ from ._moments import Moments
 from ._quality import Quality
 from ._smoothness import PathLength
 from ._vendi import Vendi
+from ._verdict import outlook, verdict
 
 FORMAT = 1
 NAME = "diversity.json"
@@ -124,7 +125,8 @@ class Diversity(Record):
     )
 
     def __str__(self) -> str:
-        return f"{self.subject}: {self.birthday}"
+        """The verdict, then what has to be said at once."""
+        return "\n".join([f"{self.subject}: {verdict(self)}", *outlook(self)])
 
 
 def numbers(value: Any) -> list[float]:

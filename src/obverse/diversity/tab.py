@@ -87,7 +87,7 @@ def birthday_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
             "effective": float(1 / np.square(p).sum()),
             "collision": _exact(law, support, size),
         },
-        "told": _told(size, first + count, collisions, pairs, chains, confidence),
+        "told": _estimate(size, first + count, collisions, pairs, chains, confidence),
     }
 
 
@@ -111,7 +111,7 @@ def _batch(p: Chances, size: int, seed: list[int]) -> dict[str, Any]:
     }
 
 
-def _told(
+def _estimate(
     size: int, batches: int, collisions: int, pairs: int, chains: int, confidence: float
 ) -> dict[str, Any] | None:
     """What the test says of a generator that drew these batches; nothing before the first."""

@@ -98,7 +98,7 @@ def closest_later(z: Tensor, told: Callable[[int], None] | None = None) -> tuple
     return value, index
 
 
-def silence(z: Tensor, later: Tensor, radius: float) -> Tensor:
+def largest_silent(z: Tensor, later: Tensor, radius: float) -> Tensor:
     """The largest ⟨z_i, h⟩ that unit i must not answer to: of later points, and of targets."""
     return torch.maximum(later, z.norm(dim=1) * radius)
 

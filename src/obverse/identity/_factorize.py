@@ -238,14 +238,14 @@ def _check(given: Tensor, polar: _Polar, rotation: Rotation, batches: Sequence[T
     limit = bound(polar.gamma, layers, rotation.largest)
     allowed = limit + (1 + limit) * rounding
     if not found <= allowed:
-        raise ObverseError(_told("‖A_i‖", found, f"the guarantee {limit:.6g}", allowed))
+        raise ObverseError(format_violation("‖A_i‖", found, f"the guarantee {limit:.6g}", allowed))
     error = float(((followed - given @ x) / polar.largest).norm()) / sqrt(PROBES)
     allowed = rounding * max(1.0, polar.largest ** (-1 / layers))
     if not error <= allowed:
-        raise ObverseError(_told("‖(I + A_l)⋯(I + A_1) − R‖/‖R‖", error, "rounding", allowed))
+        raise ObverseError(format_violation("‖(I + A_l)⋯(I + A_1) − R‖/‖R‖", error, "rounding", allowed))
 
 
-def _told(what: str, found: float, limit: str, allowed: float) -> str:
+def format_violation(what: str, found: float, limit: str, allowed: float) -> str:
     return (
         f"expected {what} within {limit}, at most {allowed:.6g}; got {found:.6g}; "
         "the matrix is not at fault, for its condition was checked: please report it"

@@ -22,11 +22,11 @@ from ._construct import (
     away_from_zero,
     blocks,
     closest_later,
+    largest_silent,
     nearest_target,
     plain_scaling,
     random_projection,
     robust_scaling,
-    silence,
     targets,
 )
 from ._points import checked, distinct, first_equal
@@ -239,7 +239,7 @@ def _ordered(z: Tensor, y: Tensor, progress: Progress | None) -> _Ordered:
     later, index = closest_later(z, progress and (lambda done: progress(done, total, "thresholds")))
     squares = z.square().sum(1)
     radius = shortest / 2
-    silent = silence(z, later, radius)
+    silent = largest_silent(z, later, radius)
     gaps = 1 - silent / squares
     near = (z - z[index]).square().sum(1) <= MERGED**2 * squares
     merged = near & (y[order] == y[order[index]]) & (index != torch.arange(total))

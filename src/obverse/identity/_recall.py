@@ -20,6 +20,7 @@ from ._lipschitz import local_lipschitz, log10_lipschitz_bound
 from ._memorize import QUANTILES, ROWS, Memorized, NotMemorized, export, memorize, quantiles
 from ._points import checked, first_equal
 from ._walk import Walk, walk
+from ._words import outlook, verdict
 
 FORMAT = 1
 NAME = "memorize.json"
@@ -99,8 +100,7 @@ class Recall(Record):
     )
 
     def __str__(self) -> str:
-        tested = "" if self.test_accuracy is None else f"; test accuracy {100 * self.test_accuracy:.1f} %"
-        return f"{self.facts}{tested}"
+        return f"{verdict(self)} {outlook(self)}"
 
 
 def write_recall(found: Recall, path: Path) -> None:

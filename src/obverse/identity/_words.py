@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from math import sqrt
+from typing import TYPE_CHECKING
 
-from .._core import number, plain, seconds
+from .._core import NONE, named, number, plain, seconds
+from .._core import percent as _percent
 from ._memorize import QUANTILES
-from ._recall import Recall
+
+if TYPE_CHECKING:
+    from ._recall import Recall
 
 FAR = 3.0  # standard errors from which on an accuracy is not chance
 PROMISED = 3  # times n ln n + r²: what the net may have
-LONGEST_NAME = 80
 MEDIAN = QUANTILES.index(0.5)
 
 
 def name(found: Recall) -> str:
-    return plain(found.data, LONGEST_NAME) or "the data"
+    return named(found.data, "the data")
 
 
-def percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f}"
+percent = partial(_percent, decimals=1, missing=NONE)
 
 
 def verdict(found: Recall) -> str:
@@ -101,7 +104,7 @@ def rows(found: Recall) -> list[tuple[str, str, str]]:
         ),
         (
             "hardest threshold",
-            "–" if facts.gap is None else f"{number(facts.gap)} of ‖z‖²",
+            NONE if facts.gap is None else f"{number(facts.gap)} of ‖z‖²",
             "its room" + ("" if facts.closest is None else f", at {_pair(*facts.closest)}"),
         ),
         (
@@ -137,12 +140,12 @@ def float32(found: Recall) -> tuple[str, str]:
         return "ok", f"all points checked, smallest margin {number(found.float32.margin)}"
     if found.float32_refused:
         return "refused", plain(found.float32_refused, 400)
-    return "–", "not checked"
+    return NONE, "not checked"
 
 
 def command(found: Recall) -> str:
     """What makes it again; where the data lie is not said, as that would name the machine or its user."""
-    words = ["obverse", "memorize", plain(found.data, LONGEST_NAME) or "DATA"]
+    words = ["obverse", "memorize", named(found.data, "DATA")]
     if found.asked_points is not None:
         words += ["--points", str(found.asked_points)]
     if found.labels == "random":

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .._core import BadInput, explained
+from .._core import BadInput
 from ..present import (
     Column,
     DataArgument,
     Json,
     Seed,
     check_seed,
+    deliver,
     layer_progress,
+    make_folder,
     open_console,
     options,
     print_grid,
     say,
-    tell,
-    tell_quick,
 )
 
 if TYPE_CHECKING:
@@ -76,8 +76,9 @@ def memorize(
     Example: obverse memorize cifar10 --labels random --out memories/cifar10
     """
     from ..data import load
-    from ._recall import LABELS, NAME, NET, TYPES, recall, recall_text, write_recall
+    from ._recall import LABELS, NET, TYPES, recall
     from ._saved import save_memory
+    from .page import RESULT
 
     if labels not in LABELS:
         raise BadInput(f"--labels out of {', '.join(LABELS)}", got=repr(labels), do="pass one of these")
@@ -95,9 +96,7 @@ def memorize(
             got=points,
             do="leave it out for all of them",
         )
-    if out is not None:
-        with explained(out):
-            out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     with layer_progress(found.name) as progress:
         net, result = recall(
             found.train_x,
@@ -115,19 +114,20 @@ def memorize(
             numbers=found.train_rows,
             progress=progress,
         )
-    if quick:
-        tell_quick(f"{points:,} training points", as_json)
-    if as_json:
-        typer.echo(recall_text(result), nl=False)
-    else:
-        print_recall(result)
-    if out is not None:
-        from .page import RESULT
 
+    def write_beside(out: Path) -> tuple[str, ...]:
         save_memory(net, out / NET)
-        write_recall(result, out / NAME)
-        tell(f"net: {out / NET}", as_json)
-        tell(f"page: {RESULT.write(out / NAME)}", as_json)
+        return (f"net: {out / NET}",)
+
+    deliver(
+        result,
+        RESULT,
+        print_recall,
+        out=out,
+        as_json=as_json,
+        quick=f"{points:,} training points" if quick else "",
+        files=write_beside,
+    )
 
 
 def print_recall(found: Recall) -> None:

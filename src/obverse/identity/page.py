@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core import pairs, seconds
 from ..data import NAMES
-from ..present import ResultType, environment, palette, registry
+from ..present import ResultType, markup, registry, render_page
 from ._recall import FORMAT, NAME, Recall, read_recall
 from ._words import PROMISED, command, name, outlook, rows, verdict
 from .charts import accuracies, lipschitz, margins, parameters, walk_panels
@@ -24,36 +24,27 @@ def recall_page(path: Path) -> str:
 
 def render_recall(found: Recall) -> str:
     """The page as text."""
-    from markupsafe import Markup
-
-    from .. import __version__
-
-    return (
-        environment()
-        .get_template("identity/page.html.j2")
-        .render(
-            found=found,
-            facts=found.facts,
-            walk=found.walk,
-            name=name(found),
-            known=found.data in NAMES,
-            verdict=verdict(found),
-            outlook=outlook(found),
-            panels=[]
-            if found.walk is None
-            else [(one.title, Markup(one.svg)) for one in walk_panels(found.walk)],
-            margins=Markup(margins(found)),
-            lipschitz=Markup(lipschitz(found)),
-            parameters=Markup(parameters(found)),
-            accuracies=Markup(accuracies(found)),
-            promised=PROMISED,
-            rows=rows(found),
-            command=command(found),
-            settings=pairs(settings(found)),
-            versions=pairs(found.versions),
-            palette=palette,
-            version=__version__,
-        )
+    return render_page(
+        "identity/page.html.j2",
+        found=found,
+        facts=found.facts,
+        walk=found.walk,
+        name=name(found),
+        known=found.data in NAMES,
+        verdict=verdict(found),
+        outlook=outlook(found),
+        panels=[]
+        if found.walk is None
+        else [(one.title, markup(one.svg)) for one in walk_panels(found.walk)],
+        margins=markup(margins(found)),
+        lipschitz=markup(lipschitz(found)),
+        parameters=markup(parameters(found)),
+        accuracies=markup(accuracies(found)),
+        promised=PROMISED,
+        rows=rows(found),
+        command=command(found),
+        settings=pairs(settings(found)),
+        versions=pairs(found.versions),
     )
 
 

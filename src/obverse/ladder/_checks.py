@@ -16,7 +16,7 @@ SUM_TOLERANCE = 1e-9  # of probabilities that must sum to one: rounding of as ma
 def whole(value: object, what: str, least: int, most: int) -> int:
     """A whole number between two others."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise BadInput(f"{what} between {least:,} and {most:,}", got=_told(value), do="choose another")
+        raise BadInput(f"{what} between {least:,} and {most:,}", got=format_value(value), do="choose another")
     return value
 
 
@@ -56,7 +56,7 @@ def named(given: object, names: tuple[str, ...], what: str) -> Mapping[str, Any]
     return given
 
 
-def _told(value: object) -> str:
+def format_value(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
         return f"a number of {value.bit_length():,} bits"
     return repr(value)[:60]

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from .._core import listed, number, plain, spell
+from .._core import NONE, listed, named, number, spell
 from ..data import NAMES
 from ._gaps import rounding
-from .results import EdgeFound, Explained, Gaps, Ladder, LevelFound, Measured
 
-NONE = "–"
+if TYPE_CHECKING:
+    from .results import EdgeFound, Explained, Gaps, Ladder, LevelFound, Measured
+
 MARGIN = 10  # over the rounding of sums: batch norm divides by spreads that may be small
 WHOLE = 1e-9  # how near to 1 a share is written as 100
 LIKE, PARTLY = 0.9, 0.5  # shares of ΔW from which on a level behaves like the theory, or in part
@@ -21,12 +23,11 @@ ROUNDED = 0.005  # of a share: half a percent
 MISLED = -0.05  # shares from which downwards events are said to mislead; what is between is nothing
 NEARLY = 0.5  # events a drawn input from which on nearly every input is one of its own
 BEYOND = 0.05  # what a distance between distributions must be beyond chance, to be called one
-LONGEST_NAME = 80
 MOST_ROWS = 60  # edges in the table
 
 
 def name(found: Ladder) -> str:
-    return plain(found.subject, LONGEST_NAME) or "no name"
+    return named(found.subject, "no name")
 
 
 def title(found: Ladder) -> str:
@@ -119,7 +120,7 @@ def _with_error(value: float, error: float | None) -> str:
 def _of_net(found: Ladder) -> str:
     events = found.settings.get("events")
     count = f"With {events} events a region" if isinstance(events, int) else "Of the net"
-    start = beside(found, net="start")
+    start = measured_under(found, net="start")
     said = ""
     for message, how in (
         ("weight", f"{count}, edge by edge from true averages, events "),
@@ -164,7 +165,7 @@ def _place(found: Ladder, level: LevelFound) -> str:
 
 
 def has_control(found: Ladder) -> bool:
-    return beside(found, shuffled=True) is not None
+    return measured_under(found, shuffled=True) is not None
 
 
 def has_chance(found: Ladder) -> bool:
@@ -172,7 +173,7 @@ def has_chance(found: Ladder) -> bool:
     return any(level.gaps.focus_chance is not None for level in found.levels)
 
 
-def beside(
+def measured_under(
     found: Ladder, *, net: str = "trained", images: str = "clustered", shuffled: bool = False
 ) -> Measured | None:
     """The measurement with as many events as the levels have, under other conditions."""
@@ -226,7 +227,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _control(found: Ladder) -> list[str]:
-    dealt = beside(found, shuffled=True)
+    dealt = measured_under(found, shuffled=True)
     if dealt is None:
         return []
     values = [level.explained.weight for level in dealt.levels if level.explained.weight is not None]
@@ -293,7 +294,7 @@ LEVEL_HEADINGS = (
 
 def level_rows(found: Ladder) -> list[tuple[str, ...]]:
     """One row a level, in the order of LEVEL_HEADINGS; in brackets what the control has."""
-    dealt = beside(found, shuffled=True)
+    dealt = measured_under(found, shuffled=True)
     rows = []
     for at, level in enumerate(found.levels):
         own = level.explained
@@ -343,7 +344,7 @@ def edge_rows(found: Ladder) -> list[tuple[str, ...]]:
 
     return [
         (
-            f"{plain(edge.child, LONGEST_NAME)} → {plain(edge.parent, LONGEST_NAME)}",
+            f"{named(edge.child)} → {named(edge.parent)}",
             _focus(edge.gaps),
             gap(edge.gaps.broadness),
             gap(edge.gaps.fourth),
@@ -395,13 +396,13 @@ def command(found: Ladder) -> str:
     """What makes it again; where the data lie is not said, as that would name the machine or its user."""
     words = ["obverse", "ladder"]
     if found.kind == "net":
-        words += ["--data", plain(found.subject, LONGEST_NAME) or "DATA"]
+        words += ["--data", named(found.subject, "DATA")]
     for flag in FLAGS[found.kind]:
         value = found.settings.get(flag)
         if value is True:
             words.append(f"--{flag}")
         elif value is not None and value is not False:
-            words += [f"--{flag}", plain(spell(value), LONGEST_NAME)]
+            words += [f"--{flag}", named(spell(value))]
     return shlex.join([*words, "--out", "DIR"])
 
 

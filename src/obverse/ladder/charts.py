@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from .._core import plain
+from .._core import NONE, counted, named
 from ..present import Axis, axis_for, coordinate, shape
-from ._words import LIKE, LONGEST_NAME, NONE, PARTLY, level_name, share
+from ._words import LIKE, PARTLY, level_name, share
 from .results import EdgeFound, Ladder, Matrix, RegionFound, Training
 
 MOST_DRAWN = 600  # edges, and regions
@@ -130,7 +130,7 @@ def _graph(
     for edge in edges:
         (ax, ay), (bx, by) = at(edge.child), at(edge.parent)
         value = getattr(edge.explained, message)
-        tip = f"{_name(edge.child)} → {_name(edge.parent)}: {_told(value)}"
+        tip = f"{_name(edge.child)} → {_name(edge.parent)}: {format_share(value)}"
         line = f'<path d="M{ax} {ay}L{bx} {by}"><title>{tip}</title></path>'
         by_grade.setdefault(grade(value), []).append(line)
     for kind in sorted(by_grade, key=order.__getitem__):
@@ -138,7 +138,7 @@ def _graph(
     parts.append('<g class="region">')
     for region in found.regions[-MOST_DRAWN:]:
         x, y = at(region.name)
-        events = "1 event" if region.events == 1 else f"{region.events:,} events"
+        events = counted(region.events, "event")
         parts.append(
             f'<circle cx="{x}" cy="{y}" r="{coordinate(radius)}">'
             f"<title>{_name(region.name)}: {events}</title></circle>"
@@ -149,10 +149,10 @@ def _graph(
 
 def _name(name: str) -> str:
     """Text from a file: of bounded length, and escaped."""
-    return escape(plain(name, LONGEST_NAME))
+    return escape(named(name))
 
 
-def _told(value: float | None) -> str:
+def format_share(value: float | None) -> str:
     text = share(value)
     return "next to nothing to explain" if text == NONE else f"{escape(text)} %"
 

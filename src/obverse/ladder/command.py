@@ -3,64 +3,88 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import partial
 from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core import SUMMARIES, BadInput, explained
+from .._core import SUMMARIES, BadInput
 from ..present import (
     Column,
     Json,
     Seed,
     check_seed,
+    deliver,
     layer_progress,
+    make_folder,
     open_console,
     options,
     print_grid,
     say,
-    tell,
-    tell_quick,
     training_progress,
 )
 from .results import Ladder
 
 if TYPE_CHECKING:
+    import torch
+
+    from ..data import Dataset
     from ..nets import LocalNet
     from ._regions import RegionGraph
-    from .results import Ladder
+    from ._student import Activation, Loss, Norm
+    from ._teacher import Teacher
 
 GRAPHS = {"tree": "a tree of", "windows": "windows over", "grid": "a grid of"}
 NORMS = ("before", "after")
 ACTIVATIONS, LOSSES = ("relu", "linear"), ("square", "softmax")
-TEACHER: dict[str, Any] = {
-    "graph": "tree",
-    "leaves": 8,
-    "size": 2,
-    "stride": None,
-    "summary": "full",
-    "values": 2,
-    "sample": None,
-    "activation": "relu",
-    "loss": "square",
-    "steps": 0,
-}
-REAL: dict[str, Any] = {
-    "data_root": None,
-    "windows": None,
-    "shared": False,
-    "events": 8,
-    "sweep": "2,4,8,16,32",
-    "images": 2000,
-    "epochs": 10,
-    "weights": None,
-}
 QUICK: dict[str, Any] = {"sweep": "2,8", "images": 500, "epochs": 2}
 LEARNING_RATES = {"teacher": 0.1, "net": 0.05}
 MOST_EVENTS = 64  # of the top region that have a node each
 CLASSES = 2  # to which they are dealt where there are more
 FEWEST = 20  # images
+
+
+@dataclass(frozen=True)
+class TeacherSettings:
+    """What is asked of a teacher and its student."""
+
+    graph: str = "tree"
+    leaves: int = 8
+    size: int = 2
+    stride: int | None = None
+    summary: str = "full"
+    values: int = 2
+    sample: int | None = None
+    activation: Activation = "relu"
+    loss: Loss = "square"
+    steps: int = 0
+    nodes: str = "3"
+    norm: Norm | None = None
+    lr: float = LEARNING_RATES["teacher"]
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class NetSettings:
+    """What is asked of a real net."""
+
+    data: str
+    data_root: str | None = None
+    windows: str | None = None
+    shared: bool = False
+    events: int = 8
+    sweep: str = "2,4,8,16,32"
+    images: int = 2000
+    epochs: int = 10
+    weights: Path | None = None
+    nodes: str | None = None
+    norm: Norm | None = None
+    lr: float = LEARNING_RATES["net"]
+    seed: int = 0
 
 
 def ladder(
@@ -210,9 +234,9 @@ def ladder(
     Example: obverse ladder --graph tree --leaves 8 --summary majority --out ladders/majority
     """
     from .._core import one_thread
-    from .results import NAME, NET, ladder_text, write_ladder
+    from .page import RESULT
 
-    given: dict[str, Any] = {
+    of_teacher: dict[str, Any] = {
         "graph": graph,
         "leaves": leaves,
         "size": size,
@@ -223,6 +247,8 @@ def ladder(
         "activation": activation,
         "loss": loss,
         "steps": steps,
+    }
+    of_net: dict[str, Any] = {
         "data_root": data_root,
         "windows": windows,
         "shared": shared,
@@ -232,20 +258,7 @@ def ladder(
         "epochs": epochs,
         "weights": weights,
     }
-    asked = {name: value for name, value in given.items() if value is not None}
-    kind, foreign = ("teacher", REAL) if data is None else ("net", TEACHER)
-    for name in asked:
-        if name in foreign:
-            flag = f"--{name.replace('_', '-')}"
-            if kind == "teacher":
-                raise BadInput(
-                    f"{flag} with --data only, as it is for a real net",
-                    got=f"{flag} without --data",
-                    do="add --data NAME or leave it out",
-                )
-            raise BadInput(
-                f"{flag} without --data, as it is for a teacher", got="both", do="leave out one of the two"
-            )
+    _refuse_foreign(_given(of_net if data is None else of_teacher), is_net=data is not None)
     if weights is not None and epochs is not None:
         raise BadInput("--weights or --epochs", got="both", do="weights are not trained further")
     if norm is not None and norm not in NORMS:
@@ -253,103 +266,90 @@ def ladder(
     if rate is not None and lr is not None:
         raise BadInput("either --lr or --rate", got="both", do="keep one")
     lr = rate if lr is None else lr
-    lr = LEARNING_RATES[kind] if lr is None else lr
-    if not 0 < lr < float("inf"):
-        raise BadInput("--lr > 0", got=lr, do=f"{LEARNING_RATES[kind]} is the default")
+    usual = LEARNING_RATES["teacher" if data is None else "net"]
+    if lr is not None and not 0 < lr < float("inf"):
+        raise BadInput("--lr > 0", got=lr, do=f"{usual} is the default")
     check_seed(seed)
-    common: dict[str, Any] = {"nodes": nodes, "norm": norm, "lr": lr, "seed": seed}
+    common = _given({"nodes": nodes, "norm": norm, "lr": lr, "seed": seed})
     net: LocalNet | None = None
+    small = ""
     with one_thread():  # regions are many and small: more threads would wait for each other
         if data is None:
-            result = _teacher({**TEACHER, **asked, **common}, out)
+            result = _of_teacher(TeacherSettings(**_given(of_teacher), **common), out)
         else:
-            small = QUICK if quick else {}
-            net, result = _net({**REAL, **small, **asked, **common, "data": data}, out)
-    if quick and net is not None:
-        found = result.settings
-        trained = f", {found['epochs']} epochs" if "epochs" in found else ""
-        tell_quick(f"{found['images']} images{trained}", as_json)
-    if as_json:
-        typer.echo(ladder_text(result), nl=False)
-    else:
-        print_ladder(result)
-    if out is not None:
-        from .._core import save_tensors
-        from .page import RESULT
-
-        if net is not None:
-            save_tensors(out / NET, net.state_dict())
-            tell(f"net: {out / NET}", as_json)
-        write_ladder(result, out / NAME)
-        tell(f"page: {RESULT.write(out / NAME)}", as_json)
+            fewer = QUICK if quick else {}
+            net, result = _of_net(NetSettings(data, **{**fewer, **_given(of_net), **common}), out)
+            if quick:
+                found = result.settings
+                trained = f", {found['epochs']} epochs" if "epochs" in found else ""
+                small = f"{found['images']} images{trained}"
+    deliver(
+        result,
+        RESULT,
+        print_ladder,
+        out=out,
+        as_json=as_json,
+        quick=small,
+        files=None if net is None else partial(_save_net, net),
+    )
 
 
-def _make(out: Path | None) -> None:
-    if out is not None:
-        with explained(out):
-            out.mkdir(parents=True, exist_ok=True)
+def _given(flags: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in flags.items() if value is not None}
 
 
-def _teacher(asked: dict[str, Any], out: Path | None) -> Ladder:
+def _refuse_foreign(names: Iterable[str], is_net: bool) -> None:
+    """Flags of a real net say nothing to a teacher, and the other way round."""
+    for name in names:
+        flag = f"--{name.replace('_', '-')}"
+        if is_net:
+            raise BadInput(
+                f"{flag} without --data, as it is for a teacher", got="both", do="leave out one of the two"
+            )
+        raise BadInput(
+            f"{flag} with --data only, as it is for a real net",
+            got=f"{flag} without --data",
+            do="add --data NAME or leave it out",
+        )
+
+
+def _save_net(net: LocalNet, out: Path) -> tuple[str, ...]:
+    from .._core import save_tensors
+    from .results import NET
+
+    save_tensors(out / NET, net.state_dict())
+    return (f"net: {out / NET}",)
+
+
+# --- a teacher ---
+
+
+def _of_teacher(asked: TeacherSettings, out: Path | None) -> Ladder:
     import torch
 
     from ._measure import measure_teacher
     from ._student import random_student
-    from ._summaries import KINDS
-    from ._teacher import MOST_INPUTS, enumerate_teacher, sample_teacher
 
-    counts = _numbers("--nodes", asked["nodes"] or "3")
-    if len(counts) != 1:
-        raise BadInput("one number for --nodes without --data", got=asked["nodes"], do="e.g. 3")
-    for name, least in (("steps", 0), ("values", 1)):
-        if asked[name] < least:
-            raise BadInput(f"--{name} ≥ {least}", got=asked[name], do="correct it")
-    if asked["summary"] not in KINDS:
-        raise BadInput(
-            f"--summary out of {', '.join(KINDS)}", got=repr(asked["summary"]), do="pass one of these"
-        )
-    if asked["summary"] != "full" and asked["values"] > 2:
-        raise BadInput(
-            f"two values for --summary {asked['summary']}",
-            got=f"--values {asked['values']}",
-            do="leave out --values or use --summary full",
-        )
-    for name, known in (("activation", ACTIVATIONS), ("loss", LOSSES)):
-        if asked[name] not in known:
-            raise BadInput(
-                f"--{name} out of {', '.join(known)}", got=repr(asked[name]), do="pass one of these"
-            )
-    graph = _graph(asked)
-    generator = torch.Generator().manual_seed(asked["seed"])
-    if asked["sample"] is None:
-        if asked["values"] ** asked["leaves"] > MOST_INPUTS:
-            raise BadInput(
-                f"at most {MOST_INPUTS:,} inputs without --sample",
-                got=f"{asked['values']} values at {asked['leaves']} positions",
-                do="draw some, e.g. --sample 100000",
-            )
-        teacher = enumerate_teacher(graph, asked["summary"], values=asked["values"])
-    else:
-        teacher = sample_teacher(
-            graph, asked["summary"], values=asked["values"], count=asked["sample"], generator=generator
-        )
-    top, targets = teacher.sizes[graph.top], None
+    nodes = _check_teacher(asked)
+    generator = torch.Generator().manual_seed(asked.seed)
+    teacher = _teacher(asked, generator)
+    top, targets = teacher.sizes[teacher.graph.top], None
     if top > MOST_EVENTS:
         dealt = torch.randint(CLASSES, (top,), generator=generator)
         targets = torch.eye(CLASSES, dtype=torch.float64)[dealt]
     student = random_student(
         teacher.model,
-        counts[0],
+        nodes,
         generator=generator,
-        norm=asked["norm"],
+        norm=asked.norm,
         targets=targets,
-        activation=asked["activation"],
-        loss=asked["loss"],
+        activation=asked.activation,
+        loss=asked.loss,
     )
-    _make(out)
-    subject = f"{GRAPHS[asked['graph']]} {asked['leaves']} with summary {asked['summary']}"
-    settings = {**asked, "nodes": counts[0]}
-    if not asked["steps"]:
+    make_folder(out)
+    subject = f"{GRAPHS[asked.graph]} {asked.leaves} with summary {asked.summary}"
+    settings = {**asdict(asked), "nodes": nodes}
+    if not asked.steps:
         del settings["lr"]
     with layer_progress(subject) as progress:
         return measure_teacher(
@@ -357,17 +357,63 @@ def _teacher(asked: dict[str, Any], out: Path | None) -> Ladder:
             student,
             subject=subject,
             settings=settings,
-            steps=asked["steps"],
-            lr=asked["lr"],
-            width=isqrt(asked["leaves"]) if asked["graph"] == "grid" else None,
+            steps=asked.steps,
+            lr=asked.lr,
+            width=isqrt(asked.leaves) if asked.graph == "grid" else None,
             progress=progress,
         )
 
 
-def _graph(asked: dict[str, Any]) -> RegionGraph:
+def _check_teacher(asked: TeacherSettings) -> int:
+    """The number of nodes, if all settings make sense together."""
+    from ._summaries import KINDS
+
+    counts = _numbers("--nodes", asked.nodes)
+    if len(counts) != 1:
+        raise BadInput("one number for --nodes without --data", got=asked.nodes, do="e.g. 3")
+    for name, count, least in (("steps", asked.steps, 0), ("values", asked.values, 1)):
+        if count < least:
+            raise BadInput(f"--{name} ≥ {least}", got=count, do="correct it")
+    if asked.summary not in KINDS:
+        raise BadInput(
+            f"--summary out of {', '.join(KINDS)}", got=repr(asked.summary), do="pass one of these"
+        )
+    if asked.summary != "full" and asked.values > 2:
+        raise BadInput(
+            f"two values for --summary {asked.summary}",
+            got=f"--values {asked.values}",
+            do="leave out --values or use --summary full",
+        )
+    for name, chosen, known in (
+        ("activation", asked.activation, ACTIVATIONS),
+        ("loss", asked.loss, LOSSES),
+    ):
+        if chosen not in known:
+            raise BadInput(f"--{name} out of {', '.join(known)}", got=repr(chosen), do="pass one of these")
+    return counts[0]
+
+
+def _teacher(asked: TeacherSettings, generator: torch.Generator) -> Teacher:
+    from ._teacher import MOST_INPUTS, enumerate_teacher, sample_teacher
+
+    graph = _graph(asked)
+    if asked.sample is not None:
+        return sample_teacher(
+            graph, asked.summary, values=asked.values, count=asked.sample, generator=generator
+        )
+    if asked.values**asked.leaves > MOST_INPUTS:
+        raise BadInput(
+            f"at most {MOST_INPUTS:,} inputs without --sample",
+            got=f"{asked.values} values at {asked.leaves} positions",
+            do="draw some, e.g. --sample 100000",
+        )
+    return enumerate_teacher(graph, asked.summary, values=asked.values)
+
+
+def _graph(asked: TeacherSettings) -> RegionGraph:
     from ._regions import grid, tree, windows
 
-    kind, leaves, size, stride = (asked[name] for name in ("graph", "leaves", "size", "stride"))
+    kind, leaves, size, stride = asked.graph, asked.leaves, asked.size, asked.stride
     if kind not in GRAPHS:
         raise BadInput(f"--graph out of {', '.join(GRAPHS)}", got=repr(kind), do="pass one of these")
     if leaves < 2:
@@ -384,87 +430,101 @@ def _graph(asked: dict[str, Any]) -> RegionGraph:
     return grid(side, side, size, size if stride is None else stride)
 
 
-def _net(asked: dict[str, Any], out: Path | None) -> tuple[LocalNet, Ladder]:
+# --- a real net ---
+
+
+def _of_net(asked: NetSettings, out: Path | None) -> tuple[LocalNet, Ladder]:
     import torch
 
-    from .._core import load_tensors, load_weights
     from ..data import load
-    from ._local_net import NODES, fitting_windows, initial_local, settle, train_local
+    from ._local_net import initial_local, settle
     from ._measure import measure_net
 
-    sweep = _numbers("--sweep", asked["sweep"]) if asked["sweep"] != "none" else ()
-    for name, least in (("events", 1), ("images", FEWEST), ("epochs", 0)):
-        if asked[name] < least:
-            raise BadInput(f"--{name} ≥ {least}", got=asked[name], do="correct it")
-    found = load(asked["data"], asked["data_root"])
+    sweep = _numbers("--sweep", asked.sweep) if asked.sweep != "none" else ()
+    for name, value, least in (
+        ("events", asked.events, 1),
+        ("images", asked.images, FEWEST),
+        ("epochs", asked.epochs, 0),
+    ):
+        if value < least:
+            raise BadInput(f"--{name} ≥ {least}", got=value, do="correct it")
+    found = load(asked.data, asked.data_root)
     if len(found.input_shape) != 3:
         raise BadInput("images for --data", got=f"inputs of shape {found.input_shape}", do="use another set")
-    count = min(asked["images"], len(found.train_y))
-    if max([asked["events"], *sweep]) > count:
+    count = min(asked.images, len(found.train_y))
+    if max([asked.events, *sweep]) > count:
         raise BadInput(
             f"at most {count:,} events, as there are images",
-            got=max([asked["events"], *sweep]),
+            got=max([asked.events, *sweep]),
             do="ask for fewer",
         )
-    if asked["windows"] is None:
-        windows = fitting_windows(*found.input_shape[1:])
-    else:
-        windows = _windows(asked["windows"])
-    nodes = tuple(NODES * 2**level for level in range(len(windows)))
-    if asked["nodes"] is not None:
-        nodes = _numbers("--nodes", asked["nodes"])
-        if len(nodes) != len(windows):
-            raise BadInput(
-                f"--nodes with a number for each level of windows: {len(windows)}",
-                got=asked["nodes"],
-                do="e.g. " + ",".join(str(NODES * 2**level) for level in range(len(windows))),
-            )
-    start = initial_local(
-        found, windows, nodes, shared=asked["shared"], norm=asked["norm"], seed=asked["seed"]
-    )
-    net = copy.deepcopy(start)
-    if asked["weights"] is not None:
-        load_weights(net, load_tensors(asked["weights"]), str(asked["weights"]))
-    _make(out)
-    if asked["weights"] is None and asked["epochs"]:
-        with training_progress() as follow:
-            train_local(
-                net,
-                found,
-                epochs=asked["epochs"],
-                lr=asked["lr"],
-                seed=asked["seed"],
-                **follow(found.name),
-            )
-    trained = asked["weights"] is not None or asked["epochs"] > 0
-    if not trained:
-        net = start
-    order = torch.Generator().manual_seed(asked["seed"])
+    windows, nodes = _layout(asked, found.input_shape)
+    start = initial_local(found, windows, nodes, shared=asked.shared, norm=asked.norm, seed=asked.seed)
+    net = _trained(asked, start, found, out)
+    order = torch.Generator().manual_seed(asked.seed)
     own, others = (
-        torch.randperm(len(labels), generator=order)[: asked["images"]]
+        torch.randperm(len(labels), generator=order)[: asked.images]
         for labels in (found.train_y, found.test_y)
     )
     settle(start, found.train_x[own])
     settings = {
         "windows": ",".join(f"{size}/{stride}" for size, stride in windows),
         "nodes": ",".join(map(str, nodes)),
-        "weights": asked["weights"] and asked["weights"].name,
-        **{name: asked[name] for name in ("shared", "norm", "events", "sweep", "images", "seed")},
-        **({"epochs": asked["epochs"], "lr": asked["lr"]} if asked["weights"] is None else {}),
+        "weights": asked.weights and asked.weights.name,
+        **{name: getattr(asked, name) for name in ("shared", "norm", "events", "sweep", "images", "seed")},
+        **({"epochs": asked.epochs, "lr": asked.lr} if asked.weights is None else {}),
     }
     with layer_progress(found.name) as progress:
         return net, measure_net(
             net.eval(),
             (found.train_x[own], found.train_y[own]),
             (found.test_x[others], found.test_y[others]),
-            events=asked["events"],
+            events=asked.events,
             sweep=sweep,
-            start=start.eval() if trained else None,
-            seed=asked["seed"],
+            start=None if net is start else start.eval(),
+            seed=asked.seed,
             subject=found.name,
             settings=settings,
             progress=progress,
         )
+
+
+def _layout(
+    asked: NetSettings, input_shape: tuple[int, ...]
+) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """Windows and nodes of each level."""
+    from ._local_net import NODES, fitting_windows
+
+    windows = fitting_windows(*input_shape[1:]) if asked.windows is None else _windows(asked.windows)
+    usual = tuple(NODES * 2**level for level in range(len(windows)))
+    if asked.nodes is None:
+        return windows, usual
+    nodes = _numbers("--nodes", asked.nodes)
+    if len(nodes) != len(windows):
+        raise BadInput(
+            f"--nodes with a number for each level of windows: {len(windows)}",
+            got=asked.nodes,
+            do="e.g. " + ",".join(map(str, usual)),
+        )
+    return windows, nodes
+
+
+def _trained(asked: NetSettings, start: LocalNet, found: Dataset, out: Path | None) -> LocalNet:
+    """A copy with the weights given, or trained; `start` itself where neither is asked for."""
+    from .._core import load_tensors, load_weights
+    from ._local_net import train_local
+
+    net = copy.deepcopy(start)
+    if asked.weights is not None:
+        load_weights(net, load_tensors(asked.weights), str(asked.weights))
+    make_folder(out)
+    if asked.weights is not None:
+        return net
+    if not asked.epochs:
+        return start
+    with training_progress() as follow:
+        train_local(net, found, epochs=asked.epochs, lr=asked.lr, seed=asked.seed, **follow(found.name))
+    return net
 
 
 def _numbers(flag: str, text: str) -> tuple[int, ...]:

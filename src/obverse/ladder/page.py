@@ -9,15 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .._core import FIXED, pairs, percent, plain, seconds
-from ..present import ResultType, environment, palette, registry
+from .._core import NONE, named, pairs, percent, seconds, unbroken
+from ..present import ResultType, markup, registry, render_page
 from ._agreement import LITTLE
 from ._words import (
     EDGE_HEADINGS,
     LEVEL_HEADINGS,
     LIKE,
-    LONGEST_NAME,
-    NONE,
     PARTLY,
     command,
     edge_rows,
@@ -52,57 +50,48 @@ def ladder_page(path: Path) -> str:
 
 def render_ladder(found: Ladder) -> str:
     """The page as text."""
-    from markupsafe import Markup
 
-    from .. import __version__
-
-    def shown(panels: list[Panel]) -> list[tuple[Panel, Markup]]:
-        return [(panel, Markup(panel.svg)) for panel in panels]
+    def shown(panels: list[Panel]) -> list[tuple[Panel, str]]:
+        return [(panel, markup(panel.svg)) for panel in panels]
 
     levels, edges = level_rows(found), edge_rows(found)
-    return (
-        environment()
-        .get_template("ladder/page.html.j2")
-        .render(
-            found=found,
-            title=title(found),
-            verdict=fixed(verdict(found)),
-            outlook=[fixed(sentence) for sentence in outlook(found)],
-            graphs=shown(graph_panels(found)),
-            drawn=drawn(found),
-            like=LIKE,
-            partly=PARTLY,
-            little=f"{100 * LITTLE:g}",
-            chance=has_chance(found),
-            control=has_control(found),
-            sweeps=shown(sweep_panels(found)) if found.measured else [],
-            curves=[
-                (name, Markup(swatch(colour)))
-                for key, colour, name in CURVES
-                if any((one.net, one.images, one.shuffled) == key for one in found.measured)
-            ],
-            trainings=shown(training_panels(found.training)) if found.training else [],
-            training=training(found),
-            losses=[(name, Markup(swatch(colour))) for _, colour, name in LOSSES],
-            matrices=[
-                (caption(one), note(one), Markup(matrix(one, at))) for at, one in enumerate(found.matrices)
-            ],
-            shades=SHADES,
-            level_table=table(LEVEL_HEADINGS, levels),
-            edge_table=table(EDGE_HEADINGS, edges),
-            command=command(found),
-            known=is_known(found),
-            settings=pairs(settings(found)),
-            versions=pairs(found.versions),
-            palette=palette,
-            version=__version__,
-        )
+    return render_page(
+        "ladder/page.html.j2",
+        found=found,
+        title=title(found),
+        verdict=fixed(verdict(found)),
+        outlook=[fixed(sentence) for sentence in outlook(found)],
+        graphs=shown(graph_panels(found)),
+        drawn=drawn(found),
+        like=LIKE,
+        partly=PARTLY,
+        little=f"{100 * LITTLE:g}",
+        chance=has_chance(found),
+        control=has_control(found),
+        sweeps=shown(sweep_panels(found)) if found.measured else [],
+        curves=[
+            (name, markup(swatch(colour)))
+            for key, colour, name in CURVES
+            if any((one.net, one.images, one.shuffled) == key for one in found.measured)
+        ],
+        trainings=shown(training_panels(found.training)) if found.training else [],
+        training=training(found),
+        losses=[(name, markup(swatch(colour))) for _, colour, name in LOSSES],
+        matrices=[
+            (caption(one), note(one), markup(matrix(one, at))) for at, one in enumerate(found.matrices)
+        ],
+        shades=SHADES,
+        level_table=table(LEVEL_HEADINGS, levels),
+        edge_table=table(EDGE_HEADINGS, edges),
+        command=command(found),
+        known=is_known(found),
+        settings=pairs(settings(found)),
+        versions=pairs(found.versions),
     )
 
 
 def fixed(text: str) -> str:
-    """With percent signs that stay beside their numbers."""
-    return text.replace(" %", f"{FIXED}%")
+    return unbroken(text, " %")
 
 
 def table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> tuple[list[str], list[list[str]]]:
@@ -112,7 +101,7 @@ def table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> tuple[list[
 
 
 def caption(one: Matrix) -> str:
-    return f"{plain(one.child, LONGEST_NAME)} given {plain(one.parent, LONGEST_NAME)}"
+    return f"{named(one.child)} given {named(one.parent)}"
 
 
 def note(one: Matrix) -> str:

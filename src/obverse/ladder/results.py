@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from .._core import Record, read_record, record_text, write_text
+from ._words import verdict
 
 FORMAT = 1
 NAME = "ladder.json"
@@ -258,10 +259,7 @@ class Ladder(Record):
         return max(level.worst.recursive for level in self.levels)
 
     def __str__(self) -> str:
-        return (
-            f"{self.subject}: ΔW from events is off by at most {self.worst:.2g} of its size edge by edge, "
-            f"{self.worst_recursive:.2g} through the whole recursion"
-        )
+        return f"{self.subject}: {verdict(self)}"
 
 
 def _are_edges(levels: dict[str, int], edges: tuple[EdgeFound, ...]) -> bool:

@@ -7,7 +7,7 @@ from .._core import lazily
 if TYPE_CHECKING:
     from ._allconv import allconv_residual
     from ._dropout import SampleDropout
-    from ._factory import load_weights_file, make_net, parse_arguments, told
+    from ._factory import errors_as_sentences, load_weights_file, make_net, parse_arguments
     from ._local import LocalLevel, LocalNet, Norm, local
     from ._memory import ResidualMemory
     from ._relu_mlp import UniformBiasLinear, relu_mlp
@@ -26,6 +26,7 @@ __all__ = [
     "SampleDropout",
     "UniformBiasLinear",
     "allconv_residual",
+    "errors_as_sentences",
     "load_weights_file",
     "local",
     "make_net",
@@ -33,5 +34,4 @@ __all__ = [
     "relu_mlp",
     "small_cnn",
     "small_resnet",
-    "told",
 ]

@@ -42,7 +42,7 @@ def make_net(path: str, arguments: Mapping[str, Value], seed: int = 0) -> nn.Mod
             return found.eval()
         check_arguments(path, found, arguments)
         torch.manual_seed(seed)  # again: what importing has drawn, it draws only once
-        with told(f"{path} to make a net"):
+        with errors_as_sentences(f"{path} to make a net"):
             net = found(**arguments)
     if not isinstance(net, nn.Module):
         raise BadInput(
@@ -65,7 +65,7 @@ def find_factory(path: str) -> Callable[..., Any]:
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
-        with told(f"to import {module_name}"):
+        with errors_as_sentences(f"to import {module_name}"):
             found: Any = import_module(module_name)
     except BadInput as error:
         missing = error.__cause__
@@ -213,7 +213,7 @@ def _listed(found: Sequence[str]) -> str:
 
 
 @contextmanager
-def told(expected: str) -> Iterator[None]:
+def errors_as_sentences(expected: str) -> Iterator[None]:
     """Whatever somebody else's code raises becomes a sentence; --debug shows where it came from."""
     try:
         yield

@@ -30,16 +30,26 @@ if TYPE_CHECKING:
         numbers,
         select,
     )
-    from .output import debugging, print_json, tell, tell_quick
+    from .output import (
+        debugging,
+        deliver,
+        echo,
+        echo_page,
+        echo_quick,
+        make_folder,
+        print_json,
+        print_result,
+        write_result,
+    )
     from .palette import LIGHT, marker, shape
     from .pictures import picture
     from .png import SCALING, Pixels, data_uri, displayed, png_bytes, read_png, save_png
     from .progress import claims_progress, layer_progress, training_progress
     from .registry import ResultType
     from .svg import INK, PAGE, drawing, sentinel
-    from .table import NONE, Column, open_console, print_grid, say
+    from .table import Column, open_console, print_grid, say
     from .tabs import Answer, Subject, Tab
-    from .template import environment, script
+    from .template import environment, markup, render_page
     from .usage import Command, Commands, UsageError, as_sentence
 
 __getattr__, __dir__ = lazily(__name__)
@@ -52,7 +62,6 @@ __all__ = [
     "INK",
     "KEEP",
     "LIGHT",
-    "NONE",
     "OCTAVE",
     "PAGE",
     "ROOT",
@@ -91,13 +100,19 @@ __all__ = [
     "coordinate",
     "data_uri",
     "debugging",
+    "deliver",
     "displayed",
     "dots",
     "drawing",
+    "echo",
+    "echo_page",
+    "echo_quick",
     "environment",
     "layer_progress",
     "line",
+    "make_folder",
     "marker",
+    "markup",
     "numbers",
     "open_console",
     "options",
@@ -107,19 +122,19 @@ __all__ = [
     "png_bytes",
     "print_grid",
     "print_json",
+    "print_result",
     "read_png",
     "registry",
+    "render_page",
     "save_png",
     "say",
-    "script",
     "select",
     "sentinel",
     "shape",
     "steps",
     "svg_frame",
-    "tell",
-    "tell_quick",
     "tick",
     "training_progress",
     "up",
+    "write_result",
 ]

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Small charts as SVG: coordinates, lines, dots, bars, ticks, the frame. Not for what they show."""
 
 from __future__ import annotations
 

@@ -1,14 +1,19 @@
-"""How a command says what came out: one JSON value for programs, or words for people. Not for tables."""
+"""How a command ends: JSON for programs or a table for people, the files, the page. Not for what they say."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from pathlib import PurePath
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
 
 import typer
+
+from .._core import Record, explained, record_text, write_text
+from .registry import ResultType
+
+T = TypeVar("T", bound=Record)
 
 FORMAT = 1
 
@@ -28,14 +33,73 @@ def _strict(value: Any) -> Any:
     return str(value) if isinstance(value, PurePath) else value
 
 
-def tell(text: str, as_json: bool) -> None:
+def deliver(
+    result: T,
+    entry: ResultType,
+    table: Callable[[T], None],
+    *,
+    out: Path | None,
+    as_json: bool,
+    quick: str = "",
+    files: Callable[[Path], Sequence[str]] | None = None,
+) -> None:
+    """The end of a command that measures: the result is printed; with `out`, its files and page are written.
+
+    `quick` is what was measured less of. `files` writes into `out` what lies beside the JSON file and gives
+    the lines that say where.
+    """
+    print_result(result, entry, table, as_json=as_json, quick=quick)
+    if out is not None:
+        write_result(result, entry, out, as_json=as_json, files=files)
+
+
+def print_result(
+    result: T, entry: ResultType, table: Callable[[T], None], *, as_json: bool, quick: str = ""
+) -> None:
+    """A note if it is a first look only, then JSON or the table."""
+    if quick:
+        echo_quick(quick, as_json)
+    if as_json:
+        typer.echo(record_text(result, entry.version), nl=False)
+    else:
+        table(result)
+
+
+def write_result(
+    result: Record,
+    entry: ResultType,
+    out: Path,
+    *,
+    as_json: bool,
+    files: Callable[[Path], Sequence[str]] | None = None,
+) -> None:
+    """The JSON file, what lies beside it, and the page."""
+    for line in () if files is None else files(out):
+        echo(line, as_json)
+    write_text(out / entry.name, record_text(result, entry.version))
+    echo_page(entry, out / entry.name, as_json)
+
+
+def echo_page(entry: ResultType, path: Path, as_json: bool) -> None:
+    """Write the page of what is at `path`, and say where it is."""
+    echo(f"page: {entry.write(path)}", as_json)
+
+
+def make_folder(out: Path | None) -> None:
+    """The folder of --out, if given; before the measurement, so that no time is lost to a wrong one."""
+    if out is not None:
+        with explained(out):
+            out.mkdir(parents=True, exist_ok=True)
+
+
+def echo(text: str, as_json: bool) -> None:
     """A line beside the result: with --json it goes to stderr."""
     typer.echo(text, err=as_json)
 
 
-def tell_quick(what: str, as_json: bool) -> None:
+def echo_quick(what: str, as_json: bool) -> None:
     """That a measurement was a small one."""
-    tell(f"note: --quick: {what}; a first look, not a result", as_json)
+    echo(f"note: --quick: {what}; a first look, not a result", as_json)
 
 
 def debugging(context: typer.Context) -> bool:

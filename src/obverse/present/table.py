@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .._core import printable
+from .._core import NONE, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-NONE = "–"
 GAP = 2  # letters between columns
 NAME = 20  # of a long name so many letters are shown, before another column has to go
 FEWEST = 10  # … and so many at the very least

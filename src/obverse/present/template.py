@@ -1,14 +1,18 @@
-"""The template engine and the way text from files gets into a page. Not for what a page says.
+"""From a template to a page, and the way text from files gets into it. Not for what a page says.
 
-Escaping is the engine's, for every value that is not `Markup`; `plain` bounds what there is to escape.
+Escaping is the engine's, for every value that is not `markup`; `plain` bounds what there is to escape.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from .._core import at_most, named, plain, whole
+from . import palette
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -19,18 +23,49 @@ def environment() -> Environment:
     """Templates by their path in the library: everything escaped, a missing value an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    engine = Environment(
         loader=PackageLoader("obverse", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    engine.filters |= {
+        "at_most": at_most,
+        "named": named,
+        "plain": plain,
+        "whole": whole,
+        "markup": markup,
+    }
+    return engine
 
 
-def script(*names: str) -> tuple[Markup, str]:
-    """The scripts at these paths in the library as one, and the digest by which a page allows it alone."""
+def markup(svg: str) -> Markup:
+    """SVG that the library drew itself, for the page as it is; never text that came from a file."""
     from markupsafe import Markup
 
-    code = "".join(files("obverse").joinpath(name).read_text(encoding="utf-8") for name in names)
-    return Markup(code), base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    return Markup(svg)
+
+
+def render_page(template: str, *, scripts: Sequence[str] = (), **values: Any) -> str:
+    """The page of a template that extends present/base.html.j2.
+
+    `template` and `scripts` are paths in the library. A page runs no other script than these: its
+    content-security policy names their digest.
+    """
+    from markupsafe import Markup
+
+    from .. import __version__
+
+    code = "".join(files("obverse").joinpath(name).read_text(encoding="utf-8") for name in scripts)
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            **values,
+            script=Markup(code),
+            digest=base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() if code else "",
+            palette=palette,
+            version=__version__,
+        )
+    )

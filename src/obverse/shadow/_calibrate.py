@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import OneLine
+from .._core import NONE, OneLine
 from ._generate import Generation
 from ._graph import Layer, evaluation
 from ._recovery import relative_error
@@ -66,7 +66,7 @@ class Calibration(OneLine):
 
 
 def _short(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
+    return NONE if value is None else f"{value:.3g}"
 
 
 ENTRIES = 2**18  # a search looks at so many entries of h at most; what it finds is judged on all of them

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .. import data as sets
 from .._core import BadInput, printable, run_access
-from ..nets import load_weights_file, make_net, parse_arguments, told
+from ..nets import errors_as_sentences, load_weights_file, make_net, parse_arguments
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -49,7 +49,7 @@ def open_net(
                 do="leave them out",
             )
         return open_run_net(path, data, data_root)
-    if data is None and ":" in model:  # without a colon it is no factory either, which is told below
+    if data is None and ":" in model:  # without a colon it is no factory either, which is said below
         raise BadInput(
             "--data", got="none", do="name a data set of the inputs that the net takes, e.g. mnist"
         )
@@ -108,7 +108,7 @@ def check_runs(net: nn.Module, x: Tensor, name: str) -> None:
 
     with (
         torch.no_grad(),
-        told(f"{printable(name)} to take inputs of shape {'×'.join(map(str, x.shape[1:]))}"),
+        errors_as_sentences(f"{printable(name)} to take inputs of shape {'×'.join(map(str, x.shape[1:]))}"),
     ):
         found: object = net(x.clone())
     if not isinstance(found, torch.Tensor):

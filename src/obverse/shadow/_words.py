@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
-from .._core import plain
-from .results import LayerSurvey, Reading, Survey
+from .._core import NONE, named
+from .._core import percent as _percent
+
+if TYPE_CHECKING:
+    from .results import LayerSurvey, Reading, Survey
 
 HALF = 0.5  # from here on most shadows keep the label of their input
 SHUFFLED = "the same net with the entries of each weight shuffled"
@@ -21,32 +26,26 @@ NORMS = (
 RANDOM = (
     "The net has random weights: none were given. What follows is about its architecture, not about training."
 )
-LONGEST_NAME = 80
 
 
-def percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"
+percent = partial(_percent, decimals=1, missing=NONE)
 
 
 def digits(value: float | None) -> str:
     """Three significant digits, and no more than a person wants to read of a number that is out of range."""
     if value is None:
-        return "–"
+        return NONE
     return f"{value:.3g}" if value < 1e4 or value >= 1e6 else f"{value:,.0f}"
 
 
 def cosine(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}".replace("-", "−")
-
-
-def shape(sides: tuple[int, ...]) -> str:
-    return "×".join(map(str, sides)) or "1"
+    return NONE if value is None else f"{value:.2f}".replace("-", "−")
 
 
 def subject(survey: Survey) -> str:
     """What was measured, on what."""
-    weights = f" with the weights of {plain(survey.weights, LONGEST_NAME)}" if survey.weights else ""
-    data = f" of {plain(survey.data, LONGEST_NAME)}" if survey.data else ""
+    weights = f" with the weights of {named(survey.weights)}" if survey.weights else ""
+    data = f" of {named(survey.data)}" if survey.data else ""
     error = "" if survey.test_error is None else f", {percent(survey.test_error)} % of which it gets wrong"
     return f"{_name(survey.model)}{weights}, on {survey.samples:,} test inputs{data}{error}."
 
@@ -122,4 +121,4 @@ def _at(layer: LayerSurvey) -> str:
 
 
 def _name(name: str) -> str:
-    return plain(name, LONGEST_NAME) or "(no name)"
+    return named(name, "(no name)")

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record, explained, read_record, record_text, write_text
+from .._core import BadInput, Record, explained, read_record, record_text, text, write_text
 from ..present import Axis, Pixels, axis_for, coordinate, displayed, png_bytes, read_png, save_png
 from ._survey import Surveyor
 from .results import Survey
@@ -164,8 +164,7 @@ def why_not(shape: Sequence[int]) -> str:
     """Why inputs of this shape cannot be shown; empty where they can."""
     if len(shape) == 3 and shape[0] in (1, 3) and min(shape) > 0:
         return ""
-    said = "×".join(map(str, shape))
-    return f"inputs of shape {said} are no images of 1 or 3 channels"
+    return f"inputs of shape {text.shape(shape)} are no images of 1 or 3 channels"
 
 
 def spread(names: Sequence[str], most: int) -> tuple[str, ...]:

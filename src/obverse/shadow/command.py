@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .._core import BadInput, explained
+from .._core import NONE, BadInput, shape
 from ..present import (
-    NONE,
     Column,
     FactoryArguments,
     Json,
@@ -19,15 +18,15 @@ from ..present import (
     Weights,
     check_seed,
     complete,
+    deliver,
     layer_progress,
+    make_folder,
     open_console,
     options,
     print_grid,
     say,
-    tell,
-    tell_quick,
 )
-from ._words import SHUFFLED, cosine, digits, notices, percent, shape, subject, summary
+from ._words import SHUFFLED, cosine, digits, notices, percent, subject, summary
 from .results import Survey
 
 CALIBRATION = 200  # training inputs, at most
@@ -110,7 +109,7 @@ def shadow(
     from ._models import check_runs, open_net, parse_scaling
     from ._survey import Surveyor, survey
     from .charts import MOST_ROWS, write_pictures
-    from .results import NAME, survey_text, write_survey
+    from .page import RESULT
 
     if samples is None:
         samples = QUICK_SAMPLES if quick else SAMPLES
@@ -124,9 +123,7 @@ def shadow(
     order = torch.randperm(len(found.test_y), generator=torch.Generator().manual_seed(seed))[:samples]
     x, y = scaling.apply(found.test_x[order]), found.test_y[order]
     check_runs(net, x[:2], name)
-    if out is not None:
-        with explained(out):
-            out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     with layer_progress(name) as progress:
         if progress:
             progress(0, 1, "calibration")
@@ -154,18 +151,20 @@ def shadow(
             data=found.name,
             progress=progress,
         )
-    if quick:
-        tell_quick(f"{len(x)} test inputs", as_json)
-    if as_json:
-        typer.echo(survey_text(result), nl=False)
-    else:
-        print_survey(result)
-    if out is not None:
-        from .page import RESULT
 
+    def write_beside(out: Path) -> tuple[str, ...]:
         write_pictures(out, tool, x, y, names, classes=found.classes, restore=scaling.undo, most=pictures)
-        write_survey(result, out / NAME)
-        tell(f"page: {RESULT.write(out / NAME)}", as_json)
+        return ()
+
+    deliver(
+        result,
+        RESULT,
+        print_survey,
+        out=out,
+        as_json=as_json,
+        quick=f"{len(x)} test inputs" if quick else "",
+        files=write_beside,
+    )
 
 
 def print_survey(survey: Survey) -> None:

@@ -7,17 +7,14 @@ of `shadow_plot` is put in as it is, and pictures as the PNGs that `shadow_strip
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._core import FIXED, ObverseError, pairs, plain, seconds
-from ..present import SCALING, ResultType, data_uri, environment, palette, registry
-from ._words import LONGEST_NAME, cosine, digits, notices, percent, shape, subject, summary
+from .._core import FIXED, NONE, ObverseError, at_most, named, pairs, plain, seconds, shape
+from ..present import SCALING, ResultType, data_uri, markup, registry, render_page
+from ._words import cosine, digits, notices, percent, subject, summary
 from .charts import Strips, draw, panels, read_pictures, why_not
 from .results import FORMAT, NAME, LayerSurvey, Survey, read_survey
-
-MOST_LAYERS = 1000  # rows of the table
 
 
 @dataclass(frozen=True)
@@ -103,22 +100,18 @@ def _shot(png: bytes, label: str, other: str, alt: str) -> Shot:
     uri = data_uri(png)
     known = bool(label) and bool(other)
     said = f"; the net says {_quoted(label)}" if label else ""
-    return Shot(uri, plain(label, LONGEST_NAME), label == other if known else None, alt + said)
+    return Shot(uri, named(label), label == other if known else None, alt + said)
 
 
 def _quoted(label: str) -> str:
-    return f"“{plain(label, LONGEST_NAME)}”"
+    return f"“{named(label)}”"
 
 
 def render_survey(survey: Survey, pictures: Gallery) -> str:
     """The page as text."""
-    from markupsafe import Markup
-
-    from .. import __version__
-
-    engine = environment()
-    engine.filters["named"] = partial(plain, longest=LONGEST_NAME)
-    return engine.get_template("shadow/page.html.j2").render(
+    shown, more = at_most(survey.layers, 1000)
+    return render_page(
+        "shadow/page.html.j2",
         survey=survey,
         summary=summary(survey),
         notices=notices(survey),
@@ -126,19 +119,15 @@ def render_survey(survey: Survey, pictures: Gallery) -> str:
         gallery=pictures,
         count=max(1, len(pictures.inputs)),
         scaling=SCALING,
-        panels=[(panel, Markup(draw(panel))) for panel in panels(survey)],
+        panels=[(panel, markup(draw(panel))) for panel in panels(survey)],
         headings=HEADINGS,
-        rows=[
-            (one.name, cells(number, one)) for number, one in enumerate(survey.layers[:MOST_LAYERS], start=1)
-        ],
-        more=max(0, len(survey.layers) - MOST_LAYERS),
-        spread=f"{100 * 0.5 / survey.samples**0.5:.1f}" if survey.samples > 0 else "–",
+        rows=[(one.name, cells(number, one)) for number, one in enumerate(shown, start=1)],
+        more=more,
+        spread=f"{100 * 0.5 / survey.samples**0.5:.1f}" if survey.samples > 0 else NONE,
         settings=pairs(settings(survey)),
         versions=pairs(survey.versions),
-        palette=palette,
         percent=percent,
         shape=shape,
-        version=__version__,
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from .._core import Record, read_record, record_text, write_text
+from ._words import summary
 
 FORMAT = 1
 NAME = "shadow.json"
@@ -95,7 +96,7 @@ class Survey(Record):
             pairs = [(getattr(one.own, name), getattr(one.shuffled, name)) for name in QUANTITIES]
             numbers = ["–" if value is None else f"{value:.3g}" for pair in pairs for value in pair]
             lines.append(form.format(one.name, *numbers))
-        return "\n".join(lines)
+        return "\n".join([summary(self), *lines])
 
 
 def write_survey(survey: Survey, path: Path) -> None:

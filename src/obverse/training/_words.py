@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from .._core import FIXED, listed, mean_and_se, p_value, percent, quoted, signed, spelled
+from .._core import FIXED, counted, listed, mean_and_se, p_value, percent, quoted, signed, spelled
 from ..data import NAMES
 from . import Settings
 from ._compare import Row
@@ -49,12 +49,10 @@ def missing(results: Results) -> str:
             f"This run is not finished: it has reached epoch {epoch} of {last}. The numbers are provisional."
         )
     planned = len(results.plan) * len(results.seeds)
-    gaps = listed([_gap(one, results.plan[one.variant].epochs) for one in results.missing[:20]])
-    more = len(results.missing) - 20
-    rest = f", and {more} more" if more > 0 else ""
+    gaps = listed([_gap(one, results.plan[one.variant].epochs) for one in results.missing], most=20)
     verb = "run is" if len(results.missing) == 1 else "runs are"
     return (
-        f"{len(results.missing)} of {planned} planned {verb} not finished and left out: {gaps}{rest}. "
+        f"{len(results.missing)} of {planned} planned {verb} not finished and left out: {gaps}. "
         f"They go on with: obverse compare --resume {quoted(results.name)}"
     )
 
@@ -101,9 +99,7 @@ def _what_was_compared(results: Results) -> str:
 def _errors(results: Results) -> str:
     rows = results.table.rows
     last = {run.final["epoch"] for runs in results.runs.values() for run in runs}
-    when = (
-        f"after {max(last)} epoch{'s' if max(last) != 1 else ''}" if len(last) == 1 else "at the last epoch"
-    )
+    when = f"after {counted(max(last), 'epoch')}" if len(last) == 1 else "at the last epoch"
     name = results.error_name
     if len(rows) > MANY:
         best, worst = min(rows, key=lambda row: row.test_error), max(rows, key=lambda row: row.test_error)

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core import ObverseError, plain, spell, text
 from ..data import Dataset, load
-from ..present import SCALING, ResultType, data_uri, environment, palette, registry
+from ..present import SCALING, ResultType, data_uri, markup, palette, registry, render_page
 from . import _words as words
 from ._compare import Row
 from ._rundir import FORMAT
@@ -50,37 +50,28 @@ def run_page(path: Path, data: Dataset | None = None) -> str:
 
 def render(results: Results, pictures: Gallery | None) -> str:
     """The page as text; without pictures where no shadows were measured."""
-    from markupsafe import Markup
-
-    from .. import __version__
-
     names = list(results.plan)
     titles = headings(results)
     kept = [column for column in range(len(titles)) if results.shadowed or column not in SHADOW_COLUMNS]
     rows = [cells(row) for row in results.table.rows]
-    return (
-        environment()
-        .get_template("training/page.html.j2")
-        .render(
-            results=results,
-            title=words.title(results),
-            summary=words.summary(results),
-            missing=words.missing(results),
-            headings=[titles[column] for column in kept],
-            rows=[[row[column] for column in kept] for row in rows],
-            tiles=[(titles[column], rows[0][column]) for column in TILES if column in kept],
-            figures=[
-                (shown, [(panel, Markup(panel.svg)) for panel in shown.panels]) for shown in figures(results)
-            ],
-            swatches={name: Markup(palette.swatch(index)) for index, name in enumerate(names)},
-            gallery=pictures,
-            columns=COLUMNS,
-            scaling=SCALING,
-            settings=settings_table(results),
-            environment=environment_table(results),
-            palette=palette,
-            version=__version__,
-        )
+    return render_page(
+        "training/page.html.j2",
+        results=results,
+        title=words.title(results),
+        summary=words.summary(results),
+        missing=words.missing(results),
+        headings=[titles[column] for column in kept],
+        rows=[[row[column] for column in kept] for row in rows],
+        tiles=[(titles[column], rows[0][column]) for column in TILES if column in kept],
+        figures=[
+            (shown, [(panel, markup(panel.svg)) for panel in shown.panels]) for shown in figures(results)
+        ],
+        swatches={name: markup(palette.swatch(index)) for index, name in enumerate(names)},
+        gallery=pictures,
+        columns=COLUMNS,
+        scaling=SCALING,
+        settings=settings_table(results),
+        environment=environment_table(results),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._core import BadInput, Record
+from .._core import BadInput, Record, counted
 from .results import Audit, LayerAudit, Number, Verdict
 
 CLEAR = 2.0  # combined standard errors: about 5 % of unchanged numbers get the mark by chance
@@ -80,7 +80,7 @@ class Comparison(Record):
         changed = sum(turns.values())
         if changed:
             kinds = ", ".join(f"{count} {turn}" for turn, count in turns.items())
-            verdicts = f"{changed} verdict{'s'[: changed != 1]} changed ({kinds})"
+            verdicts = f"{counted(changed, 'verdict')} changed ({kinds})"
         else:
             verdicts = "no verdict changed"
         ratios = [one.ratio for one in self.layers if one.ratio is not None and one.ratio.clear]
@@ -88,7 +88,7 @@ class Comparison(Record):
         moved = f"recovery ratio clearly higher in {higher}, lower in {len(ratios) - higher}"
         if not ratios:
             moved = "recovery ratio clearly changed in none"
-        both = f"{len(self.layers)} layer{'s'[: len(self.layers) != 1]} in both"
+        both = f"{counted(len(self.layers), 'layer')} in both"
         return "; ".join([f"{both}: {verdicts}", moved, *self._only])
 
     @property

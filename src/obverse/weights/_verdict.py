@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
-from .._core import BadInput
+from .._core import BadInput, counted
 from .results import Correlations, Entries, Finding, Number, Offsets, Reversal, Spectrum, Verdict
 
 PRUNED_FROM = 0.05  # share of exact zeros
@@ -53,7 +53,7 @@ def judge(
     spikes = len(spectrum.spikes)
     reasons = [finding.sentence for finding in deciding if not finding.random_like]
     notes = "".join(f"; {remark.sentence}" for remark in remarks[:1] if not remark.random_like)
-    held = f"{_count(spikes, 'spike')} ({spectrum.spike_share:.1%} of the energy)"
+    held = f"{counted(spikes, 'spike')} ({spectrum.spike_share:.1%} of the energy)"
     if reasons:
         if spikes and wide.random_like:
             reasons.append(f"{held} beyond the bulk")
@@ -69,7 +69,7 @@ def _entries(thresholds: Thresholds, entries: Entries) -> Finding:
     if entries.zeros >= PRUNED_FROM:
         parts.append(f"{entries.zeros:.0%} of the entries are exactly 0 (pruned)")
     if entries.distinct is not None and entries.distinct <= 2:
-        parts.append(f"entries take only {_count(entries.distinct, 'value')}")
+        parts.append(f"entries take only {counted(entries.distinct, 'value')}")
     elif entries.step is not None:
         parts.append(f"entries lie on a grid of {entries.distinct} values (quantized)")
     if not parts and not normal:
@@ -161,11 +161,11 @@ def _spectrum(thresholds: Thresholds, spectrum: Spectrum, size: int, causes: lis
         return Finding("spectrum", False, f"rank {rank} of {size}")
     if spectrum.spike_share > thresholds.spike_share and not many:
         held = f"hold{'s' * (len(spectrum.spikes) == 1)} {spectrum.spike_share:.0%} of the energy"
-        return Finding("spectrum", False, f"{_count(len(spectrum.spikes), 'spike')} {held}")
+        return Finding("spectrum", False, f"{counted(len(spectrum.spikes), 'spike')} {held}")
     if not far and not many:
         words = f"spectrum follows the Marchenko–Pastur law ({distance})"
         if spectrum.spikes:
-            words += f" but for {_count(len(spectrum.spikes), 'spike')}"
+            words += f" but for {counted(len(spectrum.spikes), 'spike')}"
         return Finding("spectrum", True, words)
     again = spectrum.rescaled.value <= thresholds.spectrum_distance or not _unlikely(
         spectrum.rescaled, thresholds
@@ -173,7 +173,7 @@ def _spectrum(thresholds: Thresholds, spectrum: Spectrum, size: int, causes: lis
     found = [cause for cause in causes if not cause.random_like]
     words = f"spectrum off the Marchenko–Pastur law ({distance}"
     least = "at least " if len(spectrum.spikes) == size // 2 else ""  # no more are counted
-    words += f", {least}{_count(len(spectrum.spikes), 'value')} beyond its edge)" if many else ")"
+    words += f", {least}{counted(len(spectrum.spikes), 'value')} beyond its edge)" if many else ")"
     if again and any(cause.aspect == "norms" for cause in found):
         words += ", by the norms alone: with equal norms it follows the law"
     elif not found:
@@ -202,10 +202,6 @@ def _unlikely(number: Number, thresholds: Thresholds) -> bool:
 def _beyond(number: Number) -> float:
     """What a spread has beyond the one that chance gives."""
     return math.sqrt(max(number.value**2 - (number.null or 0.0) ** 2, 0.0))
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'s' if number != 1 else ''}"
 
 
 # Of an audit, besides what counts as a deviation.

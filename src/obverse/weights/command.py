@@ -6,28 +6,30 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core import BadInput, NetRun, explained, run_access, write_text
+from .._core import NONE, BadInput, NetRun, counted, explained, run_access, write_text
 from ..present import (
-    NONE,
     Column,
     GivenSeed,
     Json,
     Layers,
     check_seed,
     complete,
+    echo_quick,
     layer_progress,
+    make_folder,
     open_console,
     options,
     print_grid,
+    print_result,
     say,
     select,
-    tell,
-    tell_quick,
+    write_result,
 )
 from ..shadow import OWN
 from ._against import CLEAR, Change, Comparison, LayerChange
@@ -127,7 +129,7 @@ def audit(
     if fail_on not in FAIL_ON:
         raise BadInput(f"--fail-on out of {', '.join(FAIL_ON)}", got=repr(fail_on), do="pass one of these")
     from ._against import compare_audits
-    from .results import audit_text
+    from .page import RESULT
 
     if seed is not None:
         check_seed(seed)
@@ -148,22 +150,22 @@ def audit(
             got=f"{model}, which is measured already",
             do=f"leave out {', '.join(f'--{name}' for name in useless)}",
         )
-    if out is not None:
-        with explained(out):
-            out.mkdir(parents=True, exist_ok=True)
-    found, *other = [measure(one, layers, thresholds=thresholds, **settings) for one in subjects]
-    comparison = compare_audits(other[0], found) if other else None
-    if quick:
-        tell_quick(f"{settings['samples']} draws of h for each sparsity", as_json)
-    if as_json:
-        text = json.dumps(comparison.to_dict(), allow_nan=False) + "\n" if comparison else audit_text(found)
-        typer.echo(text, nl=False)
-    elif comparison:
-        print_comparison(comparison)
+    make_folder(out)
+    found, *others = [measure(one, layers, thresholds=thresholds, **settings) for one in subjects]
+    other = others[0] if others else None
+    comparison = None if other is None else compare_audits(other, found)
+    small = f"{settings['samples']} draws of h for each sparsity" if quick else ""
+    if comparison is None:
+        print_result(found, RESULT, print_audit, as_json=as_json, quick=small)
     else:
-        print_audit(found)
+        if quick:
+            echo_quick(small, as_json)
+        if as_json:
+            typer.echo(json.dumps(comparison.to_dict(), allow_nan=False))
+        else:
+            print_comparison(comparison)
     if out is not None:
-        tell(f"page: {write_files(out, found, other[0] if other else None)}", as_json)
+        write_result(found, RESULT, out, as_json=as_json, files=partial(write_beside, found, other))
     failing = [layer.name for layer in found.layers if layer.verdict in FAIL_ON[fail_on]]
     if failing:
         typer.echo(f"obverse: --fail-on {fail_on}: {len(failing)} of {len(found.layers)} layers", err=True)
@@ -190,19 +192,17 @@ def parse_thresholds(words: list[str]) -> Thresholds:
     return Thresholds(**values)
 
 
-def write_files(out: Path, found: Audit, other: Audit | None) -> Path:
-    """audit.json, audit.csv, against.json for what it is compared with, and the page, which is returned."""
-    from .page import RESULT
-    from .results import NAME, to_csv, write_audit
+def write_beside(found: Audit, other: Audit | None, out: Path) -> tuple[str, ...]:
+    """audit.csv, and against.json for what it is compared with."""
+    from .results import to_csv, write_audit
 
-    write_audit(found, out / NAME)
     write_text(out / "audit.csv", to_csv(found))
     if other is not None:
         write_audit(other, out / AGAINST)
     else:  # one that an earlier audit left there is not about this one
         with explained(out):
             (out / AGAINST).unlink(missing_ok=True)
-    return RESULT.write(out / NAME)
+    return ()
 
 
 COLOURS: dict[Verdict, str] = {
@@ -383,7 +383,7 @@ def _cosine(row: dict[str, Any]) -> str:
 def _verdict(row: dict[str, Any]) -> str:
     if row["verdict"] != "random-like bulk with spikes" or row["spikes"] is None:
         return str(row["verdict"])
-    return f"bulk, {row['spikes']} spike{'s'[: row['spikes'] != 1]}"
+    return f"bulk, {counted(row['spikes'], 'spike')}"
 
 
 def _turn(one: LayerChange) -> str:

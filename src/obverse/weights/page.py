@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from .._core import FIXED, brief, listed, number, p_value, pairs, plain, seconds
-from ..present import ResultType, environment, palette, registry, script
+from .._core import FIXED, at_most, brief, listed, named, number, p_value, pairs, plain, seconds, whole
+from ..present import ResultType, markup, registry, render_page
 from . import charts as small
 from ._against import Comparison, LayerChange, compare_audits
 from ._numbers import Line, counterpart, interval, line, quantities
@@ -45,10 +44,6 @@ TONES: dict[Verdict, str] = {
     "not judged": "none",
 }
 WORST_FIRST = ("bad", "mixed", "good", "none")
-LONGEST_NAME = 120
-LONGEST_SENTENCE = 600
-MOST_FINDINGS = 20
-MOST_NAMED = 20  # layers in a sentence; the rest is counted
 
 
 @dataclass(frozen=True)
@@ -73,19 +68,12 @@ class Card:
 
 def render_audit(audit: Audit, other: Audit | None = None) -> str:
     """The page as text; with `other`, each layer beside the one of the same name there."""
-    from markupsafe import Markup
-
-    from .. import __version__
-
     comparison = None if other is None else compare_audits(other, audit)
     twins = {} if other is None else {layer.name: layer for layer in other.layers}
     clear = {} if comparison is None else {one.name: _clear(one) for one in comparison.layers}
-    code, digest = script("present/list.js", "weights/page.js")
-    engine = environment()
-    engine.filters["named"] = partial(plain, longest=LONGEST_NAME)
-    engine.filters["bounded"] = partial(plain, longest=LONGEST_SENTENCE)
-    engine.filters["whole"] = whole
-    return engine.get_template("weights/page.html.j2").render(
+    return render_page(
+        "weights/page.html.j2",
+        scripts=("present/list.js", "weights/page.js"),
         audit=audit,
         other=other,
         names=model_names(audit.model, "" if other is None else other.model),
@@ -103,12 +91,7 @@ def render_audit(audit: Audit, other: Audit | None = None) -> str:
             "Versions": pairs(audit.versions),
         },
         seconds=seconds(audit.seconds),
-        most_findings=MOST_FINDINGS,
-        shared=Markup(small.shared()),
-        script=code,
-        digest=digest,
-        palette=palette,
-        version=__version__,
+        shared=markup(small.shared()),
     )
 
 
@@ -116,7 +99,7 @@ def model_names(this: str, other: str) -> tuple[str, str]:
     """What the nets are called, without the folders they lie in unless these tell them apart."""
     parts = [PurePath(this).parts, PurePath(other).parts]
     same = parts[0][-1:] == parts[1][-1:]
-    one, two = (plain("/".join(part[-2:] if same else part[-1:]), LONGEST_NAME) for part in parts)
+    one, two = (named("/".join(part[-2:] if same else part[-1:])) for part in parts)
     return one or "this net", two or "another net"
 
 
@@ -183,11 +166,6 @@ def _about_spectrum(spectrum: Spectrum | None) -> list[str]:
     return [f"Too large for exact singular values in the time given: a Lanczos density{error}."]
 
 
-def whole(value: int) -> str:
-    """A whole number; larger ones than a layer can have are not spelled out."""
-    return f"{value:,}" if abs(value) < 10**15 else "more than 10¹⁵"
-
-
 def changes(comparison: Comparison) -> list[str]:
     """What differs between two nets, in sentences; on the page A is the one after and B the one before."""
     both = len(comparison.layers)
@@ -217,12 +195,9 @@ def changes(comparison: Comparison) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = [plain(name, LONGEST_NAME) or "(no name)" for name in names[:MOST_NAMED]]
-    more = len(names) - MOST_NAMED
-    return listed(shown) if more <= 0 else f"{', '.join(shown)} and {more} more"
+    return listed([named(name, "(no name)") for name in names], most=20)
 
 
-MOST_SPIKES = 12
 MOST_SPARSITIES = 8
 
 
@@ -230,7 +205,8 @@ def spike_table(layer: LayerAudit) -> tuple[tuple[tuple[str, ...], ...], int]:
     """The first spikes in words, and how many more there are."""
     if layer.spectrum is None:
         return (), 0
-    spikes, upper = layer.spectrum.spikes, layer.spectrum.upper
+    spikes, more = at_most(layer.spectrum.spikes, 12)
+    upper = layer.spectrum.upper
     rows = tuple(
         (
             number(one.value),
@@ -239,9 +215,9 @@ def spike_table(layer: LayerAudit) -> tuple[tuple[tuple[str, ...], ...], int]:
             f"{number(100 * one.share)}{FIXED}%",
             p_value(one.p),
         )
-        for one in spikes[:MOST_SPIKES]
+        for one in spikes
     )
-    return rows, max(0, len(spikes) - MOST_SPIKES)
+    return rows, more
 
 
 def reversal_table(
@@ -351,18 +327,12 @@ def cells(pair: Pair) -> tuple[Cell, ...]:
     )
 
 
-def _drawn(svg: str) -> Markup:
-    from markupsafe import Markup
-
-    return Markup(svg)
-
-
 def _entries(pair: Pair) -> Cell:
     if pair.this.entries is None:
         return Cell("Entries", None)
     there = None if pair.other is None else pair.other.entries
     svg = small.entry_histogram(pair.this.entries, there)
-    return Cell("Entries", _drawn(svg), pair.keys(ks="KS distance", kurtosis="kurtosis"))
+    return Cell("Entries", markup(svg), pair.keys(ks="KS distance", kurtosis="kurtosis"))
 
 
 def _quantiles(pair: Pair) -> Cell:
@@ -372,7 +342,7 @@ def _quantiles(pair: Pair) -> Cell:
     there = None if pair.other is None else pair.other.entries
     best = Key("best law", plain(entries.best_law, 20), "" if there is None else plain(there.best_law, 20))
     svg = small.quantile_plot(entries, there)
-    return Cell("Quantiles", _drawn(svg), (*pair.keys(skew="skew"), best))
+    return Cell("Quantiles", markup(svg), (*pair.keys(skew="skew"), best))
 
 
 def _offsets(pair: Pair) -> Cell:
@@ -382,7 +352,7 @@ def _offsets(pair: Pair) -> Cell:
     there = None if pair.other is None else pair.other.offsets
     svg = small.offset_histogram(offsets, number(offsets.mean), there)
     return Cell(
-        "Offsets", _drawn(svg), pair.keys(offset_ratio="|mean| / std", near_mean=f"within ±10{FIXED}%")
+        "Offsets", markup(svg), pair.keys(offset_ratio="|mean| / std", near_mean=f"within ±10{FIXED}%")
     )
 
 
@@ -390,7 +360,7 @@ def _spectrum(pair: Pair) -> Cell:
     if pair.this.spectrum is None:
         return Cell("Singular values", None)
     keys = pair.keys(distance="KS distance", spikes="spikes", stable_rank="stable rank")
-    return Cell("Singular values", _drawn(small.spectrum_plot(pair.this, pair.other)), keys)
+    return Cell("Singular values", markup(small.spectrum_plot(pair.this, pair.other)), keys)
 
 
 def _cosines(pair: Pair) -> Cell:
@@ -398,7 +368,7 @@ def _cosines(pair: Pair) -> Cell:
         return Cell("Cosines", None)
     there = () if pair.other is None else pair.other.correlations
     svg = small.cosine_histogram(pair.this.correlations, there)
-    return Cell("Cosines", _drawn(svg), pair.keys(rows_rms="rows, rms", columns_rms="columns, rms"))
+    return Cell("Cosines", markup(svg), pair.keys(rows_rms="rows, rms", columns_rms="columns, rms"))
 
 
 def _recovery(pair: Pair) -> Cell:
@@ -409,7 +379,7 @@ def _recovery(pair: Pair) -> Cell:
     keys = pair.keys(ratio="÷ shuffled")
     if here is not None:
         keys += (Key(f"95{FIXED}%", interval(here), "" if there is None else interval(there)),)
-    return Cell("Recovery error", _drawn(svg), keys)
+    return Cell("Recovery error", markup(svg), keys)
 
 
 def audit_page(path: Path) -> str:

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from .._core import ObverseError, Record, printable, read_record, record_text, write_text
+from .._core import ObverseError, Record, counted, printable, read_record, record_text, write_text
 
 Verdict = Literal["random-like", "random-like bulk with spikes", "not random-like", "not judged"]
 VERDICTS: tuple[Verdict, ...] = (
@@ -229,7 +229,7 @@ class Audit(Record):
         counts = [f"{self.count(verdict)} {verdict}" for verdict in VERDICTS[:3] if self.count(verdict)]
         too_small = len(self.layers) - len(judged)
         tail = f" ({too_small} too small to judge)" if too_small else ""
-        return f"{len(judged)} layer{'s'[: len(judged) != 1]}: {', '.join(counts)}{tail}"
+        return f"{counted(len(judged), 'layer')}: {', '.join(counts)}{tail}"
 
     def to_frame(self) -> Any:
         """A pandas DataFrame, one row a layer; the columns are those of audit.csv."""

@@ -37,7 +37,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedAddress:
     """What stays from one start to the next."""
 
     port: int
@@ -65,8 +65,8 @@ def keeper() -> Path:
     return cache_folder() / "explore" / "address.json"
 
 
-def remembered(path: Path | None = None) -> Kept | None:
-    """What the last start kept; None where there is nothing, or others could have read or written it."""
+def remembered(path: Path | None = None) -> SavedAddress | None:
+    """What the last start saved; None where there is nothing, or others could have read or written it."""
     path = keeper() if path is None else path
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as file:
@@ -79,17 +79,17 @@ def remembered(path: Path | None = None) -> Kept | None:
         fits = type(port) is int and 1024 <= port < 65536 and len(bytes.fromhex(secret)) == BYTES
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return Kept(port, secret) if fits and len(secret) == 2 * BYTES else None
+    return SavedAddress(port, secret) if fits and len(secret) == 2 * BYTES else None
 
 
-def remember(kept: Kept, path: Path | None = None) -> None:
+def remember(saved: SavedAddress, path: Path | None = None) -> None:
     """Write it for this user alone; where that fails, an open page will not find a new start."""
     path = keeper() if path is None else path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, made = tempfile.mkstemp(dir=path.parent)  # readable by its owner alone
         with open(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"port": kept.port, "secret": kept.secret}, file)
+            json.dump({"port": saved.port, "secret": saved.secret}, file)
         os.replace(made, path)
     except OSError:
         return

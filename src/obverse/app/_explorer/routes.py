@@ -37,7 +37,7 @@ ROUTES: Mapping[str, Answer] = {"about": about_answer} | {
 SMALL = 2**22  # weights: below, a second thread costs a slider more than it gives
 
 
-class Desk:
+class Router:
     """Takes questions and has them answered, those of a kind one after the other."""
 
     def __init__(self, subject: Subject, secret: str) -> None:

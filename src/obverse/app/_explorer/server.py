@@ -23,9 +23,9 @@ from socket import SHUT_RDWR, socket
 from typing import Any
 
 from ..._core import BadInput, ObverseError, parse_json
-from .address import HOST, Address, Kept, handover, new_token, remember, remembered
+from .address import HOST, Address, SavedAddress, handover, new_token, remember, remembered
 from .assets import render
-from .routes import ROUTES, Desk
+from .routes import ROUTES, Router
 from .subject import Subject
 
 MOST_BYTES = 2**20  # of a question: a drawing of 224 × 224 × 3 has about that
@@ -86,7 +86,7 @@ class Server(ThreadingHTTPServer):
         super().__init__((HOST, port), Handler)
         self.secret = secret
         self.at = Address(self.server_address[1], new_token())
-        self.desk = Desk(subject, secret)
+        self.router = Router(subject, secret)
         self.debug = debug
         self._lock = threading.Lock()
         self._connections = 0
@@ -152,7 +152,7 @@ class Server(ThreadingHTTPServer):
 
     def close(self) -> None:
         self.server_close()
-        self.desk.close()
+        self.router.close()
 
 
 def _hang_up(connection: socket) -> None:
@@ -230,7 +230,7 @@ class Handler(BaseHTTPRequestHandler):
             )
         content = self._content()
         try:
-            return _json(self.server.desk.ask(name, _question(content)))
+            return _json(self.server.router.ask(name, _question(content)))
         except ObverseError as error:
             return _json({"error": str(error)})
         except Exception as error:
@@ -321,5 +321,5 @@ def serve(subject: Subject, port: int | None = None, *, debug: bool = False) -> 
             server = Server(subject, 0 if last is None else last.port, secret, debug)
         except OSError:
             server = Server(subject, 0, secret, debug)
-    remember(Kept(server.at.port, secret))
+    remember(SavedAddress(server.at.port, secret))
     return server

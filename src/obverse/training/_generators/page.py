@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..._core import pairs, plain
 from ...data import Dataset
-from ...present import ResultType, environment, palette, registry
+from ...present import ResultType, markup, palette, registry, render_page
 from .._rundir import FORMAT, GeneratorRecord, holds_generator, read_generator_run
 from . import words
 from .charts import Album, album, charts
@@ -25,36 +25,27 @@ def generator_page(path: Path, data: Dataset | None = None) -> str:
 
 def render_generator(run: GeneratorRecord, pictures: Album) -> str:
     """The page as text."""
-    from markupsafe import Markup
-
-    from ... import __version__
-
-    return (
-        environment()
-        .get_template("training/_generators/page.html.j2")
-        .render(
-            name=plain(run.path.resolve().name),
-            settings=run.settings,
-            title=words.title(run),
-            verdict=words.verdict(run),
-            outlook=words.outlook(run),
-            missing=words.missing(run),
-            tiles=words.tiles(run),
-            charts=[
-                (
-                    chart,
-                    Markup(chart.svg),
-                    [(Markup(palette.swatch(place)), name) for place, name in chart.legend],
-                )
-                for chart in charts(run)
-            ],
-            album=pictures,
-            command=words.again(run),
-            table=words.settings_table(run),
-            environment=pairs(run.environment),
-            palette=palette,
-            version=__version__,
-        )
+    return render_page(
+        "training/_generators/page.html.j2",
+        name=plain(run.path.resolve().name),
+        settings=run.settings,
+        title=words.title(run),
+        verdict=words.verdict(run),
+        outlook=words.outlook(run),
+        missing=words.missing(run),
+        tiles=words.tiles(run),
+        charts=[
+            (
+                chart,
+                markup(chart.svg),
+                [(markup(palette.swatch(place)), name) for place, name in chart.legend],
+            )
+            for chart in charts(run)
+        ],
+        album=pictures,
+        command=words.again(run),
+        table=words.settings_table(run),
+        environment=pairs(run.environment),
     )
 
 

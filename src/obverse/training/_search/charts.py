@@ -9,8 +9,7 @@ import math
 
 from ..._core import percent
 from ...present import Axis, axis_for, coordinate
-from .results import SearchResult, Trial
-from .words import value
+from .results import SearchResult, Trial, value
 
 CELL_WIDTH, CELL_HEIGHT = 56, 34
 NAMES, FOOT = 44, 38  # left of the cells, and below them

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..._core import pairs, plain
-from ...present import ResultType, environment, palette, registry
+from ..._core import at_most, pairs, plain
+from ...present import ResultType, markup, registry, render_page
 from .charts import STEPS, curves, history, landscape
 from .plan import NAME as PLAN
-from .results import FORMAT, NAME, SearchResult, read_result
-from .words import HEADINGS, ordered, outlook, row, verdict
-
-MOST_ROWS = 1000
+from .results import FORMAT, NAME, SearchResult, read_result, verdict
+from .words import HEADINGS, ordered, outlook, row
 
 
 def search_page(path: Path) -> str:
@@ -25,32 +23,23 @@ def search_page(path: Path) -> str:
 
 def render_search(result: SearchResult) -> str:
     """The page as text."""
-    from markupsafe import Markup
-
-    from ... import __version__
-
-    shown = ordered(result)[:MOST_ROWS]
+    shown, left_out = at_most(ordered(result), 1000)
     drawn = bool(result.trials)
-    return (
-        environment()
-        .get_template("training/_search/page.html.j2")
-        .render(
-            result=result,
-            name=plain(result.data, 60),
-            verdict=verdict(result),
-            outlook=[plain(said, 1000) for said in outlook(result)],
-            landscape=Markup(landscape(result)) if drawn else "",
-            curves=Markup(curves(result)) if any(trial.curve for trial in result.trials) else "",
-            history=Markup(history(result)) if result.complete else "",
-            steps=STEPS,
-            headings=HEADINGS,
-            rows=[(row(trial), trial is result.best, plain(trial.reason, 300)) for trial in shown],
-            left_out=len(result.trials) - len(shown),
-            settings=pairs(_settings(result)),
-            versions=pairs(result.versions),
-            palette=palette,
-            version=__version__,
-        )
+    return render_page(
+        "training/_search/page.html.j2",
+        result=result,
+        name=plain(result.data, 60),
+        verdict=verdict(result),
+        outlook=[plain(said, 1000) for said in outlook(result)],
+        landscape=markup(landscape(result)) if drawn else "",
+        curves=markup(curves(result)) if any(trial.curve for trial in result.trials) else "",
+        history=markup(history(result)) if result.complete else "",
+        steps=STEPS,
+        headings=HEADINGS,
+        rows=[(row(trial), trial is result.best, plain(trial.reason, 300)) for trial in shown],
+        left_out=left_out,
+        settings=pairs(_settings(result)),
+        versions=pairs(result.versions),
     )
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from ..._core import Record, read_record, record_text, write_text
+from ..._core import FIXED, Record, percent, read_record, record_text, short, write_text
 from .plan import Pruner, Sampler
 
 FORMAT = 1
@@ -117,11 +117,29 @@ class SearchResult(Record):
         return min(self.complete, key=lambda it: (it.error, it.weight, it.lr), default=None)
 
     def __str__(self) -> str:
-        best = self.best
-        said = f"{self.finished} of {self.planned} trials"
-        if best is None or best.error is None:
-            return said
-        return f"{said}; best: lr {best.lr:.4g}, weight {best.weight:.4g}, error {100 * best.error:.2f} %"
+        return f"{self.finished} of {self.planned} trials. {verdict(self)}".replace(FIXED, " ")
+
+
+def verdict(result: SearchResult) -> str:
+    """The best setting, its error and what that error is worth."""
+    best = result.best
+    if best is None or best.error is None:
+        return f"No trial of {result.planned:,} is complete yet: there is no best setting."
+    error = percent(best.error, standard_error(best.error, result.held_out))
+    return (
+        f"Best of {len(result.complete):,} complete trials: {setting(best)}, with {error}{FIXED}% error on "
+        f"{result.held_out:,} held-out points."
+    )
+
+
+def setting(trial: Trial) -> str:
+    plain = "plain training, " if trial.weight == 0 else ""
+    return f"{plain}lr {value(trial.lr)}, weight {value(trial.weight)}"
+
+
+def value(number: float) -> str:
+    """An lr or weight in three digits: 0.0156, 0.004, 8."""
+    return short(float(f"{number:.3g}"))
 
 
 def standard_error(error: float, points: int) -> float:

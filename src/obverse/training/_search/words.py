@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-from ..._core import FIXED, listed, percent, seconds, short
-from .results import SearchResult, Trial, at_edge, rivals, standard_error
+from ..._core import FIXED, listed, percent, seconds
+from .results import SearchResult, Trial, at_edge, rivals, standard_error, value
 
 HEADINGS = ("trial", "lr", "weight", "held-out error, %", "state", "epochs", "seconds")
 STATES = {"complete": "complete", "pruned": "stopped early", "failed": "failed", "running": "running"}
-
-
-def verdict(result: SearchResult) -> str:
-    """The best setting, its error and what that error is worth."""
-    best = result.best
-    if best is None or best.error is None:
-        return f"No trial of {result.planned:,} is complete yet: there is no best setting."
-    error = percent(best.error, standard_error(best.error, result.held_out))
-    return (
-        f"Best of {len(result.complete):,} complete trials: {setting(best)}, with {error}{FIXED}% error on "
-        f"{result.held_out:,} held-out points."
-    )
-
-
-def setting(trial: Trial) -> str:
-    plain = "plain training, " if trial.weight == 0 else ""
-    return f"{plain}lr {value(trial.lr)}, weight {value(trial.weight)}"
-
-
-def value(number: float) -> str:
-    """An lr or weight in three digits: 0.0156, 0.004, 8."""
-    return short(float(f"{number:.3g}"))
 
 
 def outlook(result: SearchResult) -> list[str]:

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ... import training
-from ..._core import BadInput, quoted
+from ..._core import FIXED, NONE, BadInput, percent, quoted, signed
 from ...present import (
-    NONE,
     Column,
     GivenSeed,
     Json,
     Report,
     check_seed,
     complete,
+    echo,
+    echo_page,
+    echo_quick,
     layer_progress,
     numbers,
     open_console,
     options,
     print_grid,
     print_json,
-    tell,
-    tell_quick,
     training_progress,
 )
 from .._settings import Settings
@@ -100,7 +100,7 @@ def compare(
             raise
     if quick:
         size = plan.base.train_size
-        tell_quick(f"{len(plan.seeds)} seeds, {plan.base.epochs} epochs on {size:,} points", as_json)
+        echo_quick(f"{len(plan.seeds)} seeds, {plan.base.epochs} epochs on {size:,} points", as_json)
     if as_json:
         settings = {
             "base": plan.base.to_dict(),
@@ -111,11 +111,11 @@ def compare(
         print_json({"comparison": path, **settings, **table.to_dict()})
     else:
         print_table(table)
-    tell(f"runs: {path}", as_json)
+    echo(f"runs: {path}", as_json)
     if report:
         from ..page import RESULT
 
-        tell(f"page: {RESULT.write(path)}", as_json)
+        echo_page(RESULT, path, as_json)
 
 
 def _plan(
@@ -199,33 +199,35 @@ def print_table(comparison: Comparison) -> None:
     rows = comparison.rows
     first = rows[0].variant if rows else ""
 
-    def percent(value: float | None, spread: float | None = None, sign: str = "") -> str:
-        if value is None:
-            return NONE
-        shown = f"{100 * value:{sign}.2f}".replace("-", "−")
-        return shown + ("" if spread is None else f" ± {100 * spread:.2f}")
+    def cell(fraction: float | None, se: float | None = None) -> str:
+        return percent(fraction, se, missing=NONE).replace(FIXED, " ")  # a terminal may not know it
 
     columns = [
         Column("variant", tuple(row.variant for row in rows), left=True, whole=True),
         Column("runs", tuple(str(row.runs) for row in rows), drop=1),
         Column(
             "test error %",
-            tuple(percent(row.test_error, row.test_error_se) for row in rows),
+            tuple(cell(row.test_error, row.test_error_se) for row in rows),
             "mean ± standard error over seeds",
         ),
         Column(
             "on shadows %",
-            tuple(percent(row.shadow_error, row.shadow_error_se) for row in rows),
+            tuple(cell(row.shadow_error, row.shadow_error_se) for row in rows),
             "the same, on shadows of the test inputs",
         ),
         Column(
             "same label %",
-            tuple(percent(row.label_agreement) for row in rows),
+            tuple(cell(row.label_agreement) for row in rows),
             "the net calls shadow and input the same",
         ),
         Column(
             f"minus {first}",
-            tuple(percent(row.difference, row.difference_se, "+") for row in rows),
+            tuple(
+                NONE
+                if row.difference is None
+                else signed(row.difference, row.difference_se).replace(FIXED, " ")
+                for row in rows
+            ),
             "of test errors, paired by seed",
         ),
         Column(

@@ -26,11 +26,11 @@ from ...present import (
     Seed,
     check_seed,
     complete,
+    echo_page,
+    echo_quick,
     layer_progress,
     options,
     print_json,
-    tell,
-    tell_quick,
 )
 from .._generators.settings import HIDDEN, LATENT, LR, GeneratorSettings
 from ._flags import Flags, with_settings
@@ -138,12 +138,12 @@ def train(
         typer.echo(f"resume with: obverse generate train --resume {quoted(path)}", err=True)
         raise
     if quick:
-        tell_quick(f"{settings.epochs} epochs on {len(task.train_x):,} points", as_json)
+        echo_quick(f"{settings.epochs} epochs on {len(task.train_x):,} points", as_json)
     _say(path, settings, records[-1], as_json)
     if report:
         from .._generators.page import RESULT
 
-        tell(f"page: {RESULT.write(path)}", as_json)
+        echo_page(RESULT, path, as_json)
 
 
 def _say(

@@ -13,7 +13,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from ... import training
 from ..._core import FIXED, BadInput, quoted, require
-from ...present import Column, Json, Report, open_console, options, print_grid, say, tell, tell_quick
+from ...present import (
+    Column,
+    Json,
+    Report,
+    echo,
+    echo_page,
+    open_console,
+    options,
+    print_grid,
+    print_result,
+    say,
+)
 from .._settings import Settings
 from ._flags import with_settings
 from ._quick import EPOCHS, POINTS, fewer_points
@@ -111,8 +122,7 @@ def search(
 
     refuse_several("obverse search")
     require("optuna", "search")
-    from ..._core import record_text
-    from .._search.results import FORMAT
+    from .._search.page import RESULT
     from .._search.search import read_plan
 
     if rates is not None and lrs is not None:
@@ -142,18 +152,11 @@ def search(
             )
         path = resume
         result = _run(read_plan(resume), path, jobs, storage, retrain, take_over)
-    if quick:
-        said = f"{len(result.trials)} trials, {result.epochs} epochs on {result.train_points:,} points"
-        tell_quick(said, as_json)
-    if as_json:
-        typer.echo(record_text(result, FORMAT), nl=False)
-    else:
-        print_search(result)
-    tell(f"search: {path}", as_json)
+    small = f"{len(result.trials)} trials, {result.epochs} epochs on {result.train_points:,} points"
+    print_result(result, RESULT, print_search, as_json=as_json, quick=small if quick else "")
+    echo(f"search: {path}", as_json)
     if report:
-        from .._search.page import RESULT
-
-        tell(f"page: {RESULT.write(path)}", as_json)
+        echo_page(RESULT, path, as_json)
 
 
 def _run(
@@ -250,7 +253,8 @@ DROP = {"seconds": 1, "epochs": 2}  # where there is no room
 
 def print_search(result: SearchResult) -> None:
     """Every trial, then the best and how far to trust it."""
-    from .._search.words import outlook, verdict
+    from .._search.results import verdict
+    from .._search.words import outlook
 
     console = open_console()
     if result.trials:
@@ -285,7 +289,7 @@ def search_columns(result: SearchResult) -> list[Column]:
 @contextmanager
 def search_progress(trials: int) -> Iterator[Callable[[int, Event], None] | None]:
     """Yields what a search calls with a worker's number and what it does."""
-    from .._search.words import value
+    from .._search.results import value
 
     console = Console(stderr=True)
     if not console.file.isatty():

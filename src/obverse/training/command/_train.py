@@ -12,7 +12,7 @@ import typer
 
 from ... import training
 from ..._core import BadInput, ObverseError, explained, quoted, require
-from ...present import Json, Report, options, print_json, tell, tell_quick, training_progress
+from ...present import Json, Report, echo, echo_page, echo_quick, options, print_json, training_progress
 from .._settings import Settings
 from ._flags import with_settings
 from ._quick import EPOCHS, POINTS, fewer_points
@@ -79,10 +79,10 @@ def train(
         _say(path, run.settings, run.final, as_json, finished=True)
         return
     if quick:
-        tell_quick(f"{task.settings.epochs} epochs on {len(task.train_y):,} points", as_json)
+        echo_quick(f"{task.settings.epochs} epochs on {len(task.train_y):,} points", as_json)
     _say(path, task.settings, records[-1], as_json)
     if records[-1]["test_error"] > LITTLE:
-        tell(
+        echo(
             f"note: the net has learned little{WITH_SHADOWS if task.settings.has_shadows else ''}: "
             + hint(records),
             as_json,
@@ -90,7 +90,7 @@ def train(
     if report:
         from ..page import RESULT
 
-        tell(f"page: {RESULT.write(path)}", as_json)
+        echo_page(RESULT, path, as_json)
 
 
 def _say(
