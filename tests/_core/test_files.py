@@ -156,8 +156,8 @@ def test_nothing_in_the_package_can_run_code_from_a_file():
             assert not modules & {name.split(".")[0] for name in names}, file
             if isinstance(node, ast.ImportFrom) and node.module == "joblib":
                 assert {alias.name for alias in node.names} <= {"Parallel", "delayed"}, file
-        if file.name == "registry.py" and file.parent.name == "claims":
+        if file.name == "_registry.py" and file.parent.name == "claims":
             text = text.replace("exec(compile(text, origin", "", 1)
-        if file.name == "noise.py" and file.parent.name == "data":
+        if file.name == "_noise.py" and file.parent.name == "data":
             text = text.replace('torch.load(path, map_location="cpu", weights_only=True)', "", 1)
         assert not calls.search(text), f"{file}: {calls.search(text)}"

@@ -266,14 +266,14 @@ def test_two_who_start_at_once_take_different_names(tmp_path):
         subprocess.Popen(
             [sys.executable, "-c", code, *words], cwd=tmp_path, stdout=subprocess.PIPE, text=True
         )
-        for _ in range(3)
+        for _ in range(2)
     ]
     said = [process.communicate(timeout=120)[0] for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0]
+    assert [process.returncode for process in started] == [0, 0]
     names = {
         line.partition(":")[0] for text in said for line in text.splitlines() if line.startswith("runs/")
     }
-    assert names == {"runs/digits-1", "runs/digits-2", "runs/digits-3"}
+    assert names == {"runs/digits-1", "runs/digits-2"}
 
 
 def test_a_name_is_taken_when_it_is_given_and_given_back_when_nothing_came_of_it(tmp_path, monkeypatch):

@@ -133,7 +133,7 @@ def test_a_file_can_use_its_neighbours_and_a_measurement_of_the_library(tmp_path
     lines = [
         "from dataclasses import replace",
         "from neighbour_of_claims import ONE",
-        "from obverse.claims import registry",
+        "from obverse.claims import _registry as registry",
         "register(replace(registry.claims()['a.one'], id=f'my.{ONE}'))",
     ]
     file = written(tmp_path / "mine.py", *lines)
@@ -144,7 +144,7 @@ def test_a_file_can_use_its_neighbours_and_a_measurement_of_the_library(tmp_path
 
 def test_an_id_of_the_library_or_of_another_file_is_refused(tmp_path):
     library = registry.register(made("a.one"))
-    lines = ["from obverse.claims import registry", "register(registry.claims()['a.one'])"]
+    lines = ["from obverse.claims import _registry as registry", "register(registry.claims()['a.one'])"]
     for clash in (["claim('a.one')"], lines):
         with pytest.raises(BadInput, match=r"got 'a\.one', which is one of obverse; rename it"):
             registry.load_module(written(tmp_path / "mine.py", "claim('my.first')", *clash))

@@ -177,6 +177,7 @@ def test_channels_last_gives_the_same_numbers(kind):
         torch.testing.assert_close(mine.grad, theirs.grad)
 
 
+@pytest.mark.slow  # a compiler runs
 def test_compile_after_the_loss_works_and_before_it_is_declined():
     net, (x, y) = make(small_resnet).train(), batch()
     expected = ShadowLoss(copy.deepcopy(net))(x, y)

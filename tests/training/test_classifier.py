@@ -29,6 +29,7 @@ json.dump([(r["check_name"], r["status"], str(r["exception"])) for r in results]
 """
 
 
+@pytest.mark.slow  # trains some hundred nets
 def test_every_check_of_scikit_learn_passes_and_none_is_skipped():
     # The array-API check is skipped unless SciPy is told, before it is imported, to support it.
     done = subprocess.run(

@@ -165,6 +165,7 @@ def signalled(path: Path, settings: Settings, number: signal.Signals) -> tuple[i
         return process.wait(timeout=120), process.communicate()[1]
 
 
+@pytest.mark.slow  # two threads per step, on cores that other tests use
 def test_kill_9_from_outside_then_resume_under_another_number_of_threads(tmp_path, long_uninterrupted):
     path = tmp_path / "run"
     assert signalled(path, read_run(long_uninterrupted).settings, signal.SIGKILL)[0] == -9

@@ -614,6 +614,7 @@ def wait_for(holds: Callable[[], bool], what: str) -> None:
     raise AssertionError(f"waited in vain for {what}")
 
 
+@pytest.mark.slow  # real processes, trials long enough to be killed in
 def test_of_two_workers_one_is_killed_and_no_trial_is_lost_or_run_twice(
     base: Settings, tmp_path: Path
 ) -> None:
@@ -758,6 +759,7 @@ def test_an_error_of_the_workers_is_told_as_theirs(base: Settings, tmp_path: Pat
     assert rows(tmp_path / "search") == [(0, "RUNNING")]
 
 
+@pytest.mark.slow  # real processes, trials long enough to be killed in
 def test_of_two_worker_processes_one_is_killed_and_it_is_told(
     base: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -430,6 +430,7 @@ def heavy(z: np.ndarray, size: float, rng: np.random.Generator) -> np.ndarray:
 @pytest.mark.parametrize(
     ("rows", "sparsity", "columns", "draws"), [(400, 4, 1200, 6), (400, 20, 400, 12), (300, 60, 600, 8)]
 )
+@pytest.mark.slow  # simulates what a constant was set by
 def test_the_sizes_that_matter_change_the_error_by_a_tenth(rows, sparsity, columns, draws):
     """… within a factor of 2 of the size, for the less favourable sign; a tenth of it does very little."""
     makers = {"mean": mean_shifted, "skew": skewed, "kurtosis": heavy}
