@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import obverse as package
+import obverse.training as obverse_training
 from obverse.app import _checks as checks
 from obverse.app import _environment as environment
 from obverse.app._checks import CHECKS, run_checks
@@ -51,7 +52,7 @@ def test_every_extra_says_what_it_is_for():
 
 
 WRONG = [
-    ("shadow", "obverse.shadow._recovery", "recovery_error", lambda *a, **k: torch.tensor([0.5])),
+    ("shadow", "obverse.shadow", "recovery_error", lambda *a, **k: torch.tensor([0.5])),
     ("ladder", "obverse.ladder._compare", "reformulate", None),
     ("birthday", "obverse.diversity._birthday", "effective_support_bound", lambda *a, **k: 10.0),
 ]
@@ -83,14 +84,14 @@ def test_a_layer_that_is_not_random_and_a_claim_that_does_not_hold_are_told(monk
     monkeypatch.undo()
     (claim,) = find([checks.CLAIM])
     wrong = replace(claim, predict=lambda setting: 2 * claim.predicted(setting))
-    monkeypatch.setattr(sys.modules["obverse.claims._registry"], "find", lambda names: [wrong])
+    monkeypatch.setattr("obverse.claims.find", lambda names: [wrong])
     well, said = checks.check_claim()
     assert well is False
     assert said.startswith(f"{checks.CLAIM} failed: ")
 
 
 def test_a_run_that_is_not_read_back_is_told(monkeypatch):
-    right = sys.modules["obverse.training._classify"].load_trained
+    right = obverse_training.load_trained
 
     def changed(*arguments):
         net = right(*arguments)
@@ -98,7 +99,7 @@ def test_a_run_that_is_not_read_back_is_told(monkeypatch):
             weight.data.zero_()
         return net
 
-    monkeypatch.setattr(sys.modules["obverse.training._classify"], "load_trained", changed)
+    monkeypatch.setattr("obverse.training.load_trained", changed)
     assert checks.check_run()[0] is False
 
 
@@ -169,7 +170,7 @@ def test_the_data_folder_is_told_and_whether_it_can_be_written(obverse, monkeypa
 
 
 def test_a_data_set_that_is_there_is_named(monkeypatch, tmp_path):
-    from obverse.data._catalog import present
+    from obverse.data._catalog import present_sets
     from obverse.data._sources import KNOWN
 
     folder = tmp_path / "mnist"
@@ -177,9 +178,9 @@ def test_a_data_set_that_is_there_is_named(monkeypatch, tmp_path):
     *most, last = KNOWN["mnist"].files
     for file in most:
         (folder / file.path).touch()
-    assert present(tmp_path) == ("digits",)
+    assert present_sets(tmp_path) == ("digits",)
     (folder / last.path).touch()
-    assert present(tmp_path) == ("digits", "mnist")
+    assert present_sets(tmp_path) == ("digits", "mnist")
 
 
 def test_a_piped_table_has_at_most_100_columns():

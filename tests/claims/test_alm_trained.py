@@ -204,7 +204,7 @@ def test_bad_settings_of_the_change_are_named(change, sentence):
         ({"k": 41}, "k ≤ m"),
         ({"k": 0}, "support must not be empty"),
         ({"labels": 5000}, "train_size ≤ 1297"),
-        ({"rate": -1.0}, "rate > 0"),
+        ({"rate": -1.0}, "lr > 0"),
     ],
 )
 def test_bad_settings_of_training_are_named(change, sentence):

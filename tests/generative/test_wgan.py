@@ -58,19 +58,19 @@ def test_the_losses_by_hand():
     torch.testing.assert_close(slope, (slopes - 1).square().mean())
     torch.testing.assert_close(loss, 7 * slope - found)
     fake = wgan.decoder(torch.randn(6, 3, generator=seeded(3)))
-    torch.testing.assert_close(wgan.decoder_loss(6, seeded(3)), -wgan.critic(fake).mean())
+    torch.testing.assert_close(wgan.generator_loss(6, seeded(3)), -wgan.critic(fake).mean())
 
 
 def test_the_critics_loss_moves_the_critic_alone():
     wgan = WGAN((5,), latent=3, hidden=(8,), generator=seeded())
     wgan.critic_loss(torch.rand(4, 5, generator=seeded()), seeded())[0].backward()
-    assert all(one.grad is None for one in wgan.decoder_parameters())
+    assert all(one.grad is None for one in wgan.generator_parameters())
     # A critic's last bias shifts real and fake alike: it alone gets no gradient, or one of zero.
     assert all(one.grad is not None and one.grad.any() for one in list(wgan.critic_parameters())[:-1])
     wgan.zero_grad(set_to_none=True)
-    wgan.decoder_loss(4, seeded()).backward()
-    assert all(one.grad is not None and one.grad.any() for one in wgan.decoder_parameters())
-    assert len(list(wgan.parameters())) == len([*wgan.decoder_parameters(), *wgan.critic_parameters()])
+    wgan.generator_loss(4, seeded()).backward()
+    assert all(one.grad is not None and one.grad.any() for one in wgan.generator_parameters())
+    assert len(list(wgan.parameters())) == len([*wgan.generator_parameters(), *wgan.critic_parameters()])
 
 
 class Point(nn.Module):
@@ -102,7 +102,7 @@ def test_the_best_critic_between_two_points():
         gaps.append(float(found.detach()))
     # 2 %: what the steps of Adam and batches of 64 interpolates leave; −gap or no penalty is far off.
     assert sum(gaps[-50:]) / 50 == pytest.approx(0.7 * (1 + 0.7 / 4), rel=0.02)
-    wgan.decoder_loss(4, generator).backward()
+    wgan.generator_loss(4, generator).backward()
     assert float(wgan.decoder.place.grad[0]) == pytest.approx(-(1 + 0.7 / 4), rel=0.05)
 
 
@@ -113,7 +113,7 @@ def test_a_generator_finds_the_data():
     wgan = WGAN((1, 8, 8), latent=8, hidden=(32,), generator=seeded())
     generator = seeded(1)
     critics = torch.optim.Adam(wgan.critic_parameters(), 0.003, betas=(0.5, 0.9))
-    makers = torch.optim.Adam(wgan.decoder_parameters(), 0.003, betas=(0.5, 0.9))
+    makers = torch.optim.Adam(wgan.generator_parameters(), 0.003, betas=(0.5, 0.9))
     first = wgan.sample(500, seeded(2))
     for _ in range(100):
         x = data[torch.randint(500, (64,), generator=generator)]
@@ -122,7 +122,7 @@ def test_a_generator_finds_the_data():
             wgan.critic_loss(x, generator)[0].backward()
             critics.step()
         makers.zero_grad()
-        wgan.decoder_loss(64, generator).backward()
+        wgan.generator_loss(64, generator).backward()
         makers.step()
     last = wgan.sample(500, seeded(2))
     # The mean of 500 digits has a standard error of 0.1 in this norm; a generator of noise is 2.7 off.

@@ -196,7 +196,7 @@ def test_a_mistake_gets_one_sentence_and_exit_code_2(obverse, tmp_path, monkeypa
 def test_resume_with_other_flags_is_refused(obverse, run):
     done = obverse("generate", "train", "--resume", run, "--lr", "0.1")
     assert done.code == 2
-    assert "--resume alone: a run keeps its settings; got rate;" in done.err
+    assert "--resume alone: a run keeps its settings; got lr;" in done.err
 
 
 def test_commands_of_the_other_kind_of_run_refuse_it(obverse, run, small, tmp_path):

@@ -27,7 +27,6 @@ from ..present import (
     say,
     training_progress,
 )
-from .results import Ladder
 
 if TYPE_CHECKING:
     import torch
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from ._regions import RegionGraph
     from ._student import Activation, Loss, Norm
     from ._teacher import Teacher
+    from .results import Ladder
 
 GRAPHS = {"tree": "a tree of", "windows": "windows over", "grid": "a grid of"}
 NORMS = ("before", "after")
