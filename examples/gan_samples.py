@@ -33,8 +33,7 @@ def main() -> None:
             samples = open_source(make_samples(Path(folder), train)).pool
     found = birthday_test(samples, real=held_out)
     print("Collapsed?", f"yes (p = {found.p_real:.2g});" if found.p_real < 0.05 else "no sign;", found)
-    copied = memorization(samples, train, held_out)
-    print(f"Copied? {copied}.")
+    print(f"Copied? {memorization(samples, train, held_out)}.")
 
 
 if __name__ == "__main__":
