@@ -74,7 +74,7 @@ lint: $(VENV)/developer
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest -m "not slow" -n auto --dist loadfile
+	$(BIN)/pytest -m "not slow" -n auto --dist worksteal
 
 # The only command that changes the machine, and only when asked to.
 browser:
@@ -96,7 +96,7 @@ $(VENV)/architectures: $(VENV)/developer
 	@touch $@
 
 test-all: lint $(VENV)/architectures
-	$(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n auto --dist worksteal
 
 architectures: $(VENV)/architectures
 	$(BIN)/python -m experiments.architectures.run
@@ -141,7 +141,7 @@ bench-weightwatcher: $(WATCHER)/installed
 
 # Under coverage Python is slower by half: bounds on times are judged by `make test`, not here.
 cover: $(VENV)/developer
-	$(BIN)/pytest -m "not slow" -n auto --dist loadfile --cov --cov-report=json:.coverage.json
+	$(BIN)/pytest -m "not slow" -n auto --dist worksteal --cov --cov-report=json:.coverage.json
 	$(BIN)/python benchmarks/cover.py .coverage.json
 
 # Both archives from the source, the wheel from the sdist, as a package index would; then the wheel alone, in an

@@ -183,6 +183,7 @@ def test_a_data_set_that_is_there_is_named(monkeypatch, tmp_path):
     assert present_sets(tmp_path) == ("digits", "mnist")
 
 
+@pytest.mark.slow
 def test_a_piped_table_has_at_most_100_columns():
     done = obverse_process("doctor", COLUMNS="")
     assert (done.returncode, done.stderr) == (0, "")

@@ -364,6 +364,7 @@ def test_a_wrong_token_is_refused(browser, running):
         assert not browser.execute_script("return document.querySelector('[role=tablist]')")
 
 
+@pytest.mark.slow
 def test_when_the_server_is_killed_the_page_says_so_and_goes_on_with_the_next(browser, cache):
     first = start(cache)
     try:
@@ -430,6 +431,7 @@ class Stranger:
         self._server.server_close()
 
 
+@pytest.mark.slow
 def test_what_a_stranger_on_the_port_hears_is_good_for_nothing(browser, cache):
     """Another user takes the port of a server that was killed, while a page is open and a slider is moved."""
     first = start(cache)
@@ -451,6 +453,7 @@ def test_what_a_stranger_on_the_port_hears_is_good_for_nothing(browser, cache):
         wait(browser, lambda: text(browser, "#recovery").strip(" …–"), "a number of the new server")
 
 
+@pytest.mark.slow
 def test_another_net_at_the_same_address_is_loaded(browser, cache, tmp_path):
     factory = tmp_path / "mynets.py"
     factory.write_text(

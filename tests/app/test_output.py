@@ -86,6 +86,7 @@ def test_compare(obverse, small, tmp_path):
     assert done.err == f"runs: {tmp_path / 'run'}\n"
 
 
+@pytest.mark.slow
 def test_the_numbers_of_a_comparison_do_not_depend_on_jobs(obverse, small, tmp_path):
     words = ["compare", *small[:-2], "--variants", "backprop,shadow", "--seeds", "2", "--json"]
     found = []
@@ -190,6 +191,7 @@ def test_flags_win_over_quick_and_few_points_are_enough(obverse, tmp_path):
     assert settings.train_size < 1000
 
 
+@pytest.mark.slow
 def test_a_piped_table_ends_quietly_when_nobody_reads_on():
     code = "import sys; from obverse.app.main import main; sys.argv = ['obverse', *sys.argv[1:]]; main()"
     for words in (["claims", "list"], ["claims", "list", "--json"], ["--help"]):
@@ -259,6 +261,7 @@ def test_a_path_with_a_space_can_be_typed_again(obverse, small, tmp_path, monkey
     assert quoted("plain/path") == "plain/path"
 
 
+@pytest.mark.slow
 def test_two_who_start_at_once_take_different_names(tmp_path):
     words = ["train", "--quick", "--hidden", "4", "--no-report"]
     code = "import sys; from obverse.app.main import main; sys.argv = ['obverse', *sys.argv[1:]]; main()"

@@ -354,6 +354,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_told(subject):
     assert closed(serve(subject, address.port)).port == address.port
 
 
+@pytest.mark.slow
 def test_fifty_clients_at_once_for_a_moment(server):
     """The long form, a minute with memory watched, is slow: see test_load."""
     found = run_clients(server.at, clients=50, seconds=3)

@@ -402,6 +402,7 @@ def test_there_are_no_bars_where_there_is_no_terminal(capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_a_bar_for_all_and_one_for_each_claim_at_work(tmp_path):
     many = "\n".join(f"claim('t.{number}', k)" for number in range(30))
     text = FILE.replace("return [setting", "import time; time.sleep(0.01)\n    return [setting") + many
@@ -421,6 +422,7 @@ def test_a_terminal_shows_a_bar_for_all_and_one_for_each_claim_at_work(tmp_path)
     assert max(len(re.findall(r"^t\.", frame, re.MULTILINE)) for frame in frames) == BARS
 
 
+@pytest.mark.slow
 def test_the_example_runs_as_its_first_lines_say(tmp_path):
     assert "obverse claims run --module examples/my_claims.py 'mine.*'" in EXAMPLE.read_text()
     words = ["claims", "run", "--module", EXAMPLE, "mine.*", "--jobs", 2, "--check"]

@@ -104,6 +104,7 @@ register(Claim("mine", **words, **law, grid=grid(n=(1, 2, 3, 4)), axis="n"))
 """
 
 
+@pytest.mark.slow
 def test_a_worker_killed_half_way(tiny, cluster, tmp_path):
     log = tmp_path / "log"
     slow = tiny.make("slow", tiny.slowly, grid(n=tuple(range(12)), log=str(log), wait=0.3))

@@ -1,8 +1,11 @@
 """Every claim of the paper `alm`: other laws of W and other offsets. See every_claim."""
 
+import pytest
+
 from claims.every_claim import ALM_ENTRIES, EveryClaim, family, of, short
 
 
+@pytest.mark.slow  # laws beyond the paper: half a minute of simulation
 @of({id: claim for id, claim in short("alm").items() if family(id) in ALM_ENTRIES})
 class TestAlmEntries(EveryClaim):
     inconclusive = (

@@ -50,6 +50,7 @@ def test_expected_squares_are_those_of_exact_quadrature(d, layers, residual):
 
 
 @pytest.mark.parametrize("net", ["plain", "residual"])
+@pytest.mark.slow
 def test_the_mean_gradient_is_measured_as_the_mean_over_layers(net):
     setting = {"net": net, "d": 3, "layers": 4, "spread": 0.2, "trials": 4000}
     found = torch.tensor(gradients.measure_gradient(setting, seeded()))

@@ -87,6 +87,7 @@ run([claim, tiny.NORMALS], out=Path(sys.argv[3]))
 """
 
 
+@pytest.mark.slow
 def test_killed_half_way_and_gone_on_with(tiny, tmp_path):
     log, out = tmp_path / "log", tmp_path / "out"
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(TINY), str(log), str(out)])

@@ -54,6 +54,7 @@ def test_the_collapsed_one_is_caught(collapsed: Sampler) -> None:
     assert found.support_bound < found.threshold.real_support / 20
 
 
+@pytest.mark.slow
 def test_the_healthy_one_is_not(healthy: Sampler) -> None:
     found = birthday_test(healthy, batches=20, real=DATA.test_x, budget=4000)
     assert found.p_real is not None

@@ -69,6 +69,7 @@ def test_mixup_is_the_loss_of_mixed_labels_on_mixed_images(lab, data, run):
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0])
+@pytest.mark.slow
 def test_mixup_draws_its_share_from_the_beta_distribution(lab, alpha):
     generator = torch.Generator().manual_seed(1)
     shares = torch.tensor([lab.training.mixed(torch.zeros(2, 1), alpha, generator)[1] for _ in range(4000)])

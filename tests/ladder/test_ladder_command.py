@@ -88,6 +88,7 @@ def test_a_net_says_what_its_levels_do(obverse, real, tmp_path):
     assert re.search(r"^1, above the pixels .*\(", done.out, re.MULTILINE), "the control in brackets"
 
 
+@pytest.mark.slow
 def test_piped_output_has_no_escape_codes():
     done = obverse_process("ladder", *TREE)
     assert (done.returncode, done.stderr) == (0, "")
@@ -95,6 +96,7 @@ def test_piped_output_has_no_escape_codes():
     assert "\N{REPLACEMENT CHARACTER}" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_bars(real):
     code, shown = on_a_terminal("ladder", *TREE, "--steps", "3")
     assert code == 0, shown

@@ -27,6 +27,7 @@ def convs(*between: nn.Module) -> nn.Sequential:
     return nn.Sequential(first, nn.ReLU(), *between, second, nn.ReLU())
 
 
+@pytest.mark.slow
 def test_half_precision_is_single_precision_rounded():
     net, x = convs(nn.AvgPool2d(2)), torch.rand(2, 3, 32, 32)
     exact = Shadow(net).of(x, "3")

@@ -149,6 +149,7 @@ def test_switches_are_told_to_be_borrowed(obverse, cnn, tmp_path):
     assert "not functions of h alone" in (tmp_path / "out" / "shadow.html").read_text()
 
 
+@pytest.mark.slow
 def test_piped_output_has_no_escape_codes(cnn, tmp_path):
     done = obverse_process("shadow", *cnn)
     assert (done.returncode, done.stderr) == (0, "")

@@ -285,6 +285,7 @@ def test_normalised_inputs_are_shown_as_pixels(tmp_path: Path) -> None:
     assert np.abs(first.astype(int) - displayed(x[choose_examples(y, 6)][0])).max() <= 1
 
 
+@pytest.mark.slow
 def test_large_images_are_made_smaller_and_fewer(tmp_path: Path) -> None:
     surveyed(tmp_path, 3, 128)
     strips = read_pictures(tmp_path)

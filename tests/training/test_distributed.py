@@ -351,6 +351,7 @@ def test_an_existing_run_is_not_touched(several, words, tmp_path):
     assert files_below(tmp_path / "run") == {"config.json", ".lock"}
 
 
+@pytest.mark.slow
 def test_started_anew_they_go_on_with_the_run_they_began(several, words, tmp_path):
     again = {"TORCHELASTIC_RESTART_COUNT": "1", "TORCHELASTIC_MAX_RESTARTS": "2"}
     path = tmp_path / "run"

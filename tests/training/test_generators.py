@@ -269,6 +269,7 @@ def test_ctrl_c_waits_for_the_step_saves_and_resumes(kind, tmp_path):
 @pytest.mark.parametrize(
     "kind", ["wgan", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("vae", "mixture"))]
 )
+@pytest.mark.slow
 def test_kill_9_at_any_write_then_resume_gives_the_same_bits(kind, jobs, tmp_path):
     """In real processes, on the embedded digits: killed with half a file written, and before a rename."""
     words = ["generate", "train", "--model", kind, "--hidden", "6", "--latent", "3", "--epochs", "2"]

@@ -750,6 +750,7 @@ def test_worker_processes_give_the_numbers_of_one(
         search(plan_of(base), tmp_path, jobs=0)
 
 
+@pytest.mark.slow
 def test_an_error_of_the_workers_is_told_as_theirs(base: Settings, tmp_path: Path) -> None:
     data = Path(shutil.copy(base.data, tmp_path / "gone.npz"))
     plan = plan_of(replace(base, data=str(data)), trials=1)
@@ -917,6 +918,7 @@ def test_an_epoch_that_is_trained_again_is_not_judged_by_a_later_one(
 # --- tpe ---
 
 
+@pytest.mark.slow
 def test_tpe_is_repeatable_and_goes_on_as_if_never_cut_off(base: Settings, tmp_path: Path) -> None:
     def plan(seed: int = 0, trials: int = 12) -> SearchPlan:
         return plan_of(

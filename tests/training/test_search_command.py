@@ -170,6 +170,7 @@ def test_a_damaged_study_is_one_sentence(obverse, words, tmp_path):
     assert done.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_what_each_worker_does(words, tmp_path):
     code, shown = on_a_terminal(*words, "--epochs", "20")
     assert code == 0, shown
@@ -192,6 +193,7 @@ def test_a_worker_that_ends_is_told(obverse, words, monkeypatch):
     assert not any(line.startswith("worker 1") for line in said)
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_terminal_saves_every_worker_and_says_how_to_go_on(small, tmp_path):
     """A real command with two workers; SIGINT goes to it alone, and it tells them."""
     more = ["--epochs", "2000", "--batch-size", "5", *FLAGS, "--jobs", "2"]
