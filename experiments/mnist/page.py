@@ -17,6 +17,7 @@ from obverse.training._compare import paired_p_value
 
 from .._lab.drawing import new_figure, save
 from .._lab.places import DOCS, FIGURES, ROOT
+from .._lab.result_files import with_names_of_today
 from .._lab.tables import differences, gaps, holm, percent, put_between_marks, table
 from .._lab.trials import key_of, read_results
 from . import labels as few
@@ -35,6 +36,7 @@ PILOT = {
 
 
 def rate_and_weight(settings: Mapping) -> list[str]:
+    settings = with_names_of_today(settings)
     return [f"{settings['lr']:g}", f"{settings['weight']:g}" if settings["weight"] else "–"]
 
 
