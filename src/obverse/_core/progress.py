@@ -1,7 +1,8 @@
-"""How far long work is: the computation counts, whoever presents shows it. Without a presenter, silence."""
+"""How far long work is: the computation counts, whoever presents shows it."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -19,7 +20,10 @@ def show_downloads(show: ShowDownload) -> None:
 
 @contextmanager
 def download_progress(name: str, start: int, total: int | None) -> Iterator[Advance]:
+    """As `present` shows it; without it, as in a script, one line on a terminal."""
     if not _SHOWN:
+        if sys.stderr.isatty():
+            sys.stderr.write(f"downloading {name}\n")
         yield lambda count: None
         return
     with _SHOWN[0](name, start, total) as advance:
