@@ -10,7 +10,8 @@ import pytest
 from diversity.sample_diversity import hostile, measured
 from obverse.app import write_report as build
 from obverse.diversity.charts import write_pictures
-from obverse.diversity.results import NAME, write_diversity
+from obverse.diversity.results import NAME
+from saved import write_result
 from training.test_browser import (
     CLIPPED,
     DESK,
@@ -34,7 +35,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name in ("full", "few", "plain", "points", "hostile"):
         folder = tmp_path_factory.mktemp(name)
         found, pictures = measured("full" if name == "hostile" else name)
-        write_diversity(hostile(found) if name == "hostile" else found, folder / NAME)
+        write_result(hostile(found) if name == "hostile" else found, folder / NAME)
         write_pictures(folder, pictures)
         made[name] = build(folder)
     return made

@@ -45,8 +45,9 @@ from obverse.diversity.charts import (
 )
 from obverse.diversity.charts import NAME as LIST
 from obverse.diversity.page import RESULT, diversity_page, fixed, render_diversity
-from obverse.diversity.results import NAME, Diversity, diversity_text, write_diversity
+from obverse.diversity.results import NAME, Diversity
 from obverse.present.axis import Axis, axis_for
+from saved import result_text, write_result
 from weights.test_audit_page import Reader, words
 
 KINDS = ("full", "few", "plain", "points")
@@ -250,7 +251,7 @@ def test_jumps_come_before_the_length_of_what_is_left():
 def test_a_label_says_how_much_it_grows(tmp_path):
     found = sample_diversity("full")
     labels = (replace(found.labels[0], slope=-0.1234, error=0.05, agreement=0.47), *found.labels[1:])
-    write_diversity(replace(found, labels=labels), tmp_path / NAME)
+    write_result(replace(found, labels=labels), tmp_path / NAME)
     write_pictures(tmp_path, measured("full")[1])
     assert "0 · −0.123 ± 0.050 a step, up at 47.0 % of seeds" in said(diversity_page(tmp_path))
 
@@ -342,7 +343,7 @@ def test_the_page_is_self_contained_and_sound():
 
 def test_hostile_text_is_escaped_and_of_bounded_length(tmp_path):
     found = hostile(sample_diversity("full"))
-    write_diversity(found, tmp_path / NAME)
+    write_result(found, tmp_path / NAME)
     write_pictures(tmp_path, measured("full")[1])
     page = diversity_page(tmp_path)
     assert "<script" not in page
@@ -464,14 +465,14 @@ def test_large_and_coloured_pictures_are_made_smaller(tmp_path):
 
 def test_points_have_no_pictures_and_the_page_says_so(tmp_path):
     write_pictures(tmp_path, measured("points")[1])
-    write_diversity(sample_diversity("points"), tmp_path / NAME)
+    write_result(sample_diversity("points"), tmp_path / NAME)
     assert not (tmp_path / FOLDER).exists()
     assert "No pictures: samples of shape 5 are no images of 1 or 3 channels." in diversity_page(tmp_path)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_diversity(sample_diversity("full"), tmp_path / NAME)
+    write_result(sample_diversity("full"), tmp_path / NAME)
     write_pictures(tmp_path, measured("full")[1])
     return tmp_path
 
@@ -526,7 +527,7 @@ def test_build_writes_the_page_of_a_directory_and_of_a_file(folder):
 
 
 def test_a_broken_record_is_refused(tmp_path):
-    whole = json.loads(diversity_text(sample_diversity("full")))
+    whole = json.loads(result_text(sample_diversity("full")))
     del whole["birthday"]["threshold"]
     (tmp_path / NAME).write_text(json.dumps(whole))
     with pytest.raises(BadInput, match="the field threshold"):

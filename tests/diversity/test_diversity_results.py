@@ -12,7 +12,8 @@ import torch
 from obverse._core.errors import BadInput
 from obverse.diversity._measure import assess
 from obverse.diversity._verdict import outlook
-from obverse.diversity.results import Diversity, diversity_text, numbers, read_diversity, write_diversity
+from obverse.diversity.results import Diversity, numbers, read_diversity
+from saved import result_text, write_result
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def found() -> Diversity:
 
 
 def test_it_is_read_back_as_it_was_written(found, tmp_path):
-    write_diversity(found, tmp_path / "diversity.json")
+    write_result(found, tmp_path / "diversity.json")
     assert read_diversity(tmp_path) == found
     assert read_diversity(tmp_path / "diversity.json") == found
 
@@ -42,7 +43,7 @@ def test_numbers_are_found_however_deep(found):
 
 
 def change(found: Diversity, **changes: object) -> str:
-    return diversity_text(replace(found, **changes))  # type: ignore[arg-type]
+    return result_text(replace(found, **changes))  # type: ignore[arg-type]
 
 
 def spoil(text: str, path: tuple[str, ...], value: object) -> str:
@@ -73,7 +74,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("path", "value", "said"), WRONG, ids=[".".join(path) for path, _, _ in WRONG])
 def test_what_is_out_of_order_is_refused(found, tmp_path, path, value, said):
-    (tmp_path / "diversity.json").write_text(spoil(diversity_text(found), path, value))
+    (tmp_path / "diversity.json").write_text(spoil(result_text(found), path, value))
     with pytest.raises(BadInput, match=said):
         read_diversity(tmp_path)
 

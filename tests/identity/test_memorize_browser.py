@@ -9,7 +9,8 @@ import pytest
 
 from identity.sample_memories import hostile, sample_memory
 from obverse.app import write_report as build
-from obverse.identity._recall import NAME, recall_text
+from obverse.identity._recall import NAME
+from saved import result_text
 from training.test_browser import (
     CLIPPED,
     DESK,
@@ -37,7 +38,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ("hostile", hostile(sample_memory())),
     ):
         folder = tmp_path_factory.mktemp(name)
-        (folder / NAME).write_text(recall_text(found))
+        (folder / NAME).write_text(result_text(found))
         made[name] = build(folder)
     return made
 

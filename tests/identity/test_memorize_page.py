@@ -14,7 +14,7 @@ import pytest
 from identity.sample_memories import hostile, sample_memory
 from obverse._core.errors import BadInput
 from obverse.app import write_report as build
-from obverse.identity._recall import NAME, Recall, read_recall, recall_text
+from obverse.identity._recall import NAME, Recall, read_recall
 from obverse.identity._walk import Walk
 from obverse.identity._words import command, generalizes, outlook, rows, verdict
 from obverse.identity.charts import (
@@ -29,6 +29,7 @@ from obverse.identity.charts import (
     walk_panels,
 )
 from obverse.identity.page import render_recall
+from saved import result_text
 from weights.test_audit_page import HUGE, ROUNDING, TINY, Reader, extreme, words
 
 
@@ -336,7 +337,7 @@ def test_page_stands_alone(memory: Recall) -> None:
 
 
 def test_text_from_a_file_is_only_text(memory: Recall, tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text(recall_text(hostile(memory)))
+    (tmp_path / NAME).write_text(result_text(hostile(memory)))
     page = render_recall(read_recall(tmp_path))
     found = Reader(page)
     assert "script" not in found.tags
@@ -355,7 +356,7 @@ def test_many_classes_repeat_colours_and_keep_their_numbers() -> None:
 
 
 def test_build_takes_a_directory_or_the_file_itself(memory: Recall, tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text(recall_text(memory))
+    (tmp_path / NAME).write_text(result_text(memory))
     assert build(tmp_path) == tmp_path / "memorize.html"
     page = (tmp_path / "memorize.html").read_text(encoding="utf-8")
     assert page == render_recall(memory)

@@ -22,11 +22,10 @@ from obverse.identity._recall import (
     random_labels,
     read_recall,
     recall,
-    recall_text,
-    write_recall,
 )
 from obverse.identity._walk import CLASSES, WALKED, walk
 from obverse.identity._words import outlook, verdict
+from saved import result_text, write_result
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -292,7 +291,7 @@ def test_points_that_the_plane_does_not_tell_apart_have_no_walk() -> None:
 
 
 def test_the_record_is_written_and_read_back(made: tuple[Any, Recall], tmp_path: Path) -> None:
-    write_recall(made[1], tmp_path / NAME)
+    write_result(made[1], tmp_path / NAME)
     assert read_recall(tmp_path) == made[1]
     assert read_recall(tmp_path / NAME) == made[1]
     assert str(made[1]) == f"{verdict(made[1])} {outlook(made[1])}"
@@ -300,7 +299,7 @@ def test_the_record_is_written_and_read_back(made: tuple[Any, Recall], tmp_path:
 
 
 def broken(found: Recall, **change: Any) -> dict[str, Any]:
-    return json.loads(recall_text(found)) | change
+    return json.loads(result_text(found)) | change
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 
 from ladder.sample_ladders import hostile, sample_ladder
 from obverse.app import write_report as build
-from obverse.ladder.results import NAME, ladder_text
+from obverse.ladder.results import NAME
+from saved import result_text
 from training.test_browser import (
     CLIPPED,
     DESK,
@@ -41,7 +42,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name in ("exact", "lossy", "broad", "net", "hostile"):
         folder = tmp_path_factory.mktemp(name)
         found = hostile(sample_ladder("net")) if name == "hostile" else sample_ladder(name)
-        (folder / NAME).write_text(ladder_text(found))
+        (folder / NAME).write_text(result_text(found))
         made[name] = build(folder)
     return made
 

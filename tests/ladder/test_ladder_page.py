@@ -49,7 +49,8 @@ from obverse.ladder.charts import (
     training_panels,
 )
 from obverse.ladder.page import note, render_ladder, table
-from obverse.ladder.results import MOST_MATRICES, NAME, Explained, Ladder, Matrix, ladder_text, read_ladder
+from obverse.ladder.results import MOST_MATRICES, NAME, Explained, Ladder, Matrix, read_ladder
+from saved import result_text
 from weights.test_audit_page import HUGE, ROUNDING, TINY, Reader, extreme, words
 
 KINDS = ("exact", "lossy", "broad", "net")
@@ -523,7 +524,7 @@ def test_page_stands_alone(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_text_from_a_file_is_only_text(kind: str, tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text(ladder_text(hostile(sample_ladder(kind))))
+    (tmp_path / NAME).write_text(result_text(hostile(sample_ladder(kind))))
     page = render_ladder(read_ladder(tmp_path))
     found = Reader(page)
     assert "script" not in found.tags
@@ -557,7 +558,7 @@ def test_nothing_to_explain_is_a_page() -> None:
 
 def test_build_takes_a_directory_or_the_file_itself(tmp_path: Path) -> None:
     found = sample_ladder("exact")
-    (tmp_path / NAME).write_text(ladder_text(found))
+    (tmp_path / NAME).write_text(result_text(found))
     assert build(tmp_path) == tmp_path / "ladder.html"
     page = (tmp_path / "ladder.html").read_text(encoding="utf-8")
     assert page == render_ladder(found)

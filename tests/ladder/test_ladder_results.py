@@ -23,10 +23,9 @@ from obverse.ladder.results import (
     MOST_MATRICES,
     NAME,
     Ladder,
-    ladder_text,
     read_ladder,
-    write_ladder,
 )
+from saved import result_text, write_result
 
 ROUNDED = 0.5e-4 + 1e-12  # probabilities have four decimals in a file
 
@@ -214,14 +213,14 @@ def test_many_edges_are_cut_and_counted(monkeypatch):
 @pytest.mark.parametrize("summary", ["full", "majority"])
 def test_a_ladder_survives_its_file(tmp_path, summary, steps):
     found = ladder(summary, steps=steps)
-    write_ladder(found, tmp_path / NAME)
+    write_result(found, tmp_path / NAME)
     assert read_ladder(tmp_path) == found == read_ladder(tmp_path / NAME)
-    assert json.loads(ladder_text(found))["format"] == 1
+    assert json.loads(result_text(found))["format"] == 1
 
 
 def changed(path: str, value: Any) -> str:
     """The text of a ladder with one thing replaced."""
-    content = json.loads(ladder_text(ladder("majority", steps=2)))
+    content = json.loads(result_text(ladder("majority", steps=2)))
     *way, last = path.split(".")
     inner = content
     for step in way:
@@ -272,6 +271,6 @@ def test_a_file_that_is_no_ladder_is_refused(tmp_path, path, value, said):
 def test_too_many_matrices_are_refused(tmp_path):
     found = ladder()
     many = replace(found, matrices=found.matrices[:1] * (MOST_MATRICES + 1))
-    (tmp_path / NAME).write_text(ladder_text(many))
+    (tmp_path / NAME).write_text(result_text(many))
     with pytest.raises(BadInput, match=f"at most {MOST_MATRICES} matrices"):
         read_ladder(tmp_path)

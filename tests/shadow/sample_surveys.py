@@ -11,7 +11,8 @@ from torch import nn
 
 from obverse.shadow._survey import Surveyor, survey
 from obverse.shadow.charts import write_pictures
-from obverse.shadow.results import NAME, LayerSurvey, Reading, Survey, write_survey
+from obverse.shadow.results import NAME, LayerSurvey, Reading, Survey
+from saved import write_result
 
 ATTACK = "</style></title></svg></table><script>alert(1)</script><b onclick=alert(2)>'\"" + "x" * 5000
 CLASSES = ("round", "a rather long name", "square")
@@ -80,7 +81,7 @@ def surveyed(
     y = torch.arange(20) % 3
     tool = Surveyor(picture_net(channels, side), x)
     result = replace(survey(tool, x, y, model="net", data="noise"), **more)
-    write_survey(result, folder / NAME)
+    write_result(result, folder / NAME)
     write_pictures(folder, tool, x, y, tool.own.layers, classes=CLASSES, most=most)
     return result, tool
 

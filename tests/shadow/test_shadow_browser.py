@@ -12,7 +12,7 @@ import pytest
 from obverse.app import write_report as build
 from obverse.shadow.charts import FOLDER, NAME
 from obverse.shadow.results import NAME as SURVEY
-from obverse.shadow.results import survey_text
+from saved import result_text
 from shadow.sample_surveys import ATTACK, hostile, sample_survey, surveyed
 from training.test_browser import (
     CLIPPED,
@@ -46,7 +46,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             for row in told["rows"]:
                 row |= {"layer": ATTACK, "own": [ATTACK] * 10, "shuffled": [ATTACK] * 10}
             (folder / FOLDER / NAME).write_text(json.dumps(told | {"given": [ATTACK] * 10}))
-        (folder / SURVEY).write_text(survey_text(result))
+        (folder / SURVEY).write_text(result_text(result))
         made[name] = build(folder)
     return made
 

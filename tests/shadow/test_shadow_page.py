@@ -38,7 +38,8 @@ from obverse.shadow.charts import (
 )
 from obverse.shadow.page import Gallery, gallery, render_survey, survey_page
 from obverse.shadow.results import NAME as SURVEY
-from obverse.shadow.results import Survey, survey_text
+from obverse.shadow.results import Survey
+from saved import result_text
 from shadow.sample_surveys import ATTACK, CLASSES, hostile, layer, reading, sample_survey, surveyed
 from weights.test_audit_page import HUGE, TINY, Reader, words
 
@@ -333,7 +334,7 @@ def test_inputs_that_are_no_images_have_no_pictures_and_the_page_says_why(tmp_pa
     for shape in ((64,), (2, 8, 8), (1, 2, 3, 4)):
         assert "no images of 1 or 3 channels" in why_not(shape)
         result = replace(sample_survey(), input_shape=shape)
-        (tmp_path / SURVEY).write_text(survey_text(result))
+        (tmp_path / SURVEY).write_text(result_text(result))
         text = words(Reader(survey_page(tmp_path)).text)
         assert f"No pictures: inputs of shape {'×'.join(map(str, shape))} are no images" in text
     assert "<img" not in survey_page(tmp_path)
@@ -454,7 +455,7 @@ def test_pictures_of_layers_that_the_survey_does_not_have_are_left_out(copied: P
 
 
 def test_text_from_a_file_is_only_text(copied: Path) -> None:
-    (copied / SURVEY).write_text(survey_text(hostile(sample_survey(3, input_shape=(1, 8, 8)))))
+    (copied / SURVEY).write_text(result_text(hostile(sample_survey(3, input_shape=(1, 8, 8)))))
     file = copied / FOLDER / NAME
     told = json.loads(file.read_text())
     for row in told["rows"]:

@@ -19,7 +19,8 @@ from obverse.shadow import recovery
 from obverse.shadow._controls import Shuffled
 from obverse.shadow._survey import Surveyor, estimate_norms, survey
 from obverse.shadow._words import summary
-from obverse.shadow.results import NAME, Reading, Survey, read_survey, survey_text, write_survey
+from obverse.shadow.results import NAME, Reading, Survey, read_survey
+from saved import result_text, write_result
 
 
 @pytest.fixture
@@ -299,9 +300,9 @@ def found(net: nn.Module, x: Tensor) -> Survey:
 
 
 def test_a_survey_is_written_and_read_back(found: Survey, tmp_path: Path) -> None:
-    write_survey(found, tmp_path / NAME)
+    write_result(found, tmp_path / NAME)
     assert read_survey(tmp_path) == read_survey(tmp_path / NAME) == found
-    assert json.loads(survey_text(found))["layers"][0]["own"]["silent"] == 0.0
+    assert json.loads(result_text(found))["layers"][0]["own"]["silent"] == 0.0
     first, heading, *lines = str(found).splitlines()
     assert first == summary(found)
     assert heading.split()[:3] == ["layer", "same", "label"]
@@ -326,7 +327,7 @@ def test_a_survey_is_written_and_read_back(found: Survey, tmp_path: Path) -> Non
 def test_files_that_are_not_in_order_are_refused(
     found: Survey, tmp_path: Path, place: tuple[Any, ...], value: Any, said: str
 ) -> None:
-    content = json.loads(survey_text(found))
+    content = json.loads(result_text(found))
     inner = content
     for one in place[:-1]:
         inner = inner[one]
@@ -342,6 +343,6 @@ def test_numbers_that_are_not_finite_are_none(
 ) -> None:
     monkeypatch.setattr(Shadow, "from_hidden", lambda self, x, *more, **how: torch.full_like(x, value))
     found = survey(net, x)
-    reading = json.loads(survey_text(found))["layers"][0]["own"]  # the writer refuses NaN and infinity
+    reading = json.loads(result_text(found))["layers"][0]["own"]  # the writer refuses NaN and infinity
     assert (reading["error"], reading["cosine"]) == (None, None)
     assert reading["varying"] is not None

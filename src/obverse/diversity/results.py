@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .._core import Record, read_record, record_text, write_text
+from .._core import Record, read_record
 from ._birthday import Birthday
 from ._dimension import Dimension
 from ._memorization import Memorization
@@ -138,14 +138,6 @@ def numbers(value: Any) -> list[float]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return []
     return [value]
-
-
-def diversity_text(found: Diversity) -> str:
-    return record_text(found, FORMAT)
-
-
-def write_diversity(found: Diversity, path: Path) -> None:
-    write_text(path, diversity_text(found))
 
 
 def read_diversity(path: Path) -> Diversity:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Progress, Record, read_record, record_text, versions, write_text
+from .._core import BadInput, Progress, Record, read_record, versions
 from ..nets import ResidualMemory
 from ._lipschitz import local_lipschitz, log10_lipschitz_bound
 from ._memorize import QUANTILES, ROWS, Memorized, NotMemorized, export, memorize, quantiles
@@ -101,14 +101,6 @@ class Recall(Record):
 
     def __str__(self) -> str:
         return f"{verdict(self)} {outlook(self)}"
-
-
-def write_recall(found: Recall, path: Path) -> None:
-    write_text(path, recall_text(found))
-
-
-def recall_text(found: Recall) -> str:
-    return record_text(found, FORMAT)
 
 
 def read_recall(path: Path) -> Recall:

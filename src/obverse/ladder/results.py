@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from .._core import Record, read_record, record_text, write_text
+from .._core import Record, read_record
 from ._words import verdict
 
 FORMAT = 1
@@ -267,14 +267,6 @@ def _are_edges(levels: dict[str, int], edges: tuple[EdgeFound, ...]) -> bool:
         edge.parent in levels and edge.child in levels and levels[edge.child] < levels[edge.parent]
         for edge in edges
     )
-
-
-def ladder_text(found: Ladder) -> str:
-    return record_text(found, FORMAT)
-
-
-def write_ladder(found: Ladder, path: Path) -> None:
-    write_text(path, ladder_text(found))
 
 
 def read_ladder(path: Path) -> Ladder:

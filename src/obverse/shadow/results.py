@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .._core import Record, read_record, record_text, write_text
+from .._core import Record, read_record
 from ._words import summary
 
 FORMAT = 1
@@ -97,14 +97,6 @@ class Survey(Record):
             numbers = ["–" if value is None else f"{value:.3g}" for pair in pairs for value in pair]
             lines.append(form.format(one.name, *numbers))
         return "\n".join([summary(self), *lines])
-
-
-def write_survey(survey: Survey, path: Path) -> None:
-    write_text(path, survey_text(survey))
-
-
-def survey_text(survey: Survey) -> str:
-    return record_text(survey, FORMAT)
 
 
 def read_survey(path: Path) -> Survey:
