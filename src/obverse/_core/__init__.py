@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         mask_like,
         noise_like,
         or_global,
+        seed_global,
         use_streams,
     )
     from .records import MAX_ITEMS, OneLine, Record, read_record, record_text, versions
@@ -172,6 +173,7 @@ __all__ = [
     "run_access",
     "save_tensors",
     "seconds",
+    "seed_global",
     "shape",
     "short",
     "show_downloads",

@@ -17,6 +17,7 @@ from .._core import (
     Interrupted,
     ObverseError,
     OneLine,
+    Progress,
     explained,
     mean_and_se,
     quoted,
@@ -89,13 +90,14 @@ def compare(
     weight: float = 1.0,
     jobs: int | None = None,
     on_run: Callable[[str, int], Mapping[str, Any]] | None = None,
-    on_end: Callable[[str, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Train every variant with every seed into `out`/runs; finished runs are kept, cut-off ones resumed.
 
     `jobs` processes share the runs, each with one thread, so that the numbers do not depend on how many there
     are; None is this process with all its threads. `on_run(variant, seed)` is called before each run and
-    returns display callbacks for `fit`, which reach no other process; `on_end` after each run.
+    returns display callbacks for `fit`, which reach no other process; `progress` is told of each run that is
+    done: how many of how many, and which.
     """
     if jobs is not None and jobs < 1:
         raise BadInput("jobs ≥ 1", got=jobs, do="leave it out for this process with all its threads")
@@ -132,16 +134,16 @@ def compare(
         write_json(place, record)
     todo = [(name, replace(planned[name], seed=seed)) for seed in seeds for name in variants]
     if jobs is not None:
-        in_processes(todo, out, jobs, on_end)
+        in_processes(todo, out, jobs, progress)
         return summarize(read_comparison(out))
-    for name, settings in todo:
+    for done, (name, settings) in enumerate(todo, 1):
         path = begin_run(out, name, settings)
         if path is not None:
             data = load(base.data, base.data_root) if data is None else data
             display = on_run(name, settings.seed) if on_run else {}
             fit_classifier(ClassifierTask(settings, data), path, **display)
-        if on_end:
-            on_end(name, settings.seed)
+        if progress:
+            progress(done, len(todo), f"{name} seed {settings.seed} is done")
     return summarize(read_comparison(out))
 
 
@@ -157,7 +159,7 @@ def in_processes(
     todo: Sequence[tuple[str, Settings]],
     out: Path,
     jobs: int,
-    on_end: Callable[[str, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """The runs of a comparison in several processes of one thread each.
 
@@ -181,8 +183,8 @@ def in_processes(
                     raise ObverseError(wrong)
                 else:
                     done += 1
-                    if on_end:
-                        on_end(name, seed)
+                    if progress:
+                        progress(done, len(todo), f"{name} seed {seed} is done")
         except BrokenProcessPool as error:
             raise ObverseError(
                 "expected every process to end well; got one that was killed, often for want of memory; "

@@ -23,14 +23,14 @@ def open_net(path: Path) -> NetRun:
 
 def open_generator(path: Path) -> GeneratorRun:
     from ._classify import split
-    from ._generators.fit import load_generator
+    from ._generators.fit import trained_generator
     from ._rundir import read_generator_run
     from ._settings import Settings
 
-    net = load_generator(path)
-    settings = read_generator_run(path).settings
+    record = read_generator_run(path)
+    settings = record.settings
     like = Settings(train_size=settings.train_size, validation=settings.validation, seed=settings.seed)
-    return GeneratorRun(settings.data, settings.data_root, net, partial(split, like))
+    return GeneratorRun(settings.data, settings.data_root, trained_generator(record), partial(split, like))
 
 
 def holds_generator(path: Path) -> bool:

@@ -29,7 +29,7 @@ from ...generative import VAE, WGAN, Mixture
 from .._batches import Batches, fingerprint, refuse_other_data
 from .._classify import split
 from .._fit import fit
-from .._rundir import read_generator_run
+from .._rundir import GeneratorRecord, read_generator_run
 from .._settings import Settings
 from .settings import GeneratorSettings, refuse_foreign, settled
 
@@ -327,7 +327,11 @@ def fit_generator(task: VAETask | GameTask, run: Path | None = None, **display: 
 
 def load_generator(run: str | Path) -> Model:
     """The trained generator of a run directory, in evaluation mode; the data are not needed."""
-    record = read_generator_run(Path(run))
+    return trained_generator(read_generator_run(Path(run)))
+
+
+def trained_generator(record: GeneratorRecord) -> Model:
+    """The same, of a directory that has been read."""
     path = record.path / "model.safetensors"
     net = initial_generator(record.settings, record.input_shape)
     try:

@@ -81,7 +81,7 @@ def search(
     try:
         tell(0, progress(known(study)))
         if jobs == 1:
-            work(out, storage, lambda event: tell(0, event))
+            work(study, lambda event: tell(0, event))
         else:
             _work_together(out, storage, jobs, plan.threads, tell)
         result = save(study)

@@ -40,10 +40,9 @@ class _Pruned(Exception):
     """Out of `fit`, at the end of an epoch."""
 
 
-def work(path: Path, storage: str | None = None, on_event: OnEvent | None = None) -> None:
-    """Run trials of the search in `path` until all are finished, here or elsewhere."""
-    plan = read_plan(path)
-    study = Study(path, plan, storage)
+def work(study: Study, on_event: OnEvent | None = None) -> None:
+    """Run trials of the search until all are finished, here or elsewhere."""
+    plan = study.plan
     tell = on_event or (lambda event: None)
     data: Dataset | None = None
     with threads(plan.threads), stop_signals() as stopped:
@@ -191,7 +190,8 @@ def main() -> None:
 
     code = 0
     try:
-        work(Path(asked["path"]), asked["storage"], say)
+        path = Path(asked["path"])
+        work(Study(path, read_plan(path), asked["storage"]), say)
     except (Interrupted, KeyboardInterrupt):
         code = 130
     except ObverseError as error:
