@@ -106,7 +106,7 @@ class ShadowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.ascontiguousarray(found)
 
     def _warn_if_nothing_learned(self, scaled: np.ndarray[Any, Any], labels: torch.Tensor) -> None:
-        """The mean log-loss on the training data, beside that of the class frequencies, which needs no net."""
+        """By the mean log-loss on the training data, beside that of the class frequencies, without a net."""
         with torch.no_grad():
             found = float(torch.nn.functional.cross_entropy(self.net_(torch.from_numpy(scaled)), labels))
         share = torch.bincount(labels).double() / len(labels)
@@ -114,7 +114,7 @@ class ShadowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(share) > 1 and not found < without:
             scaling = "" if self.scaler_ is not None else 'set scale="auto", '
             warnings.warn(
-                f"training has learned nothing: the mean loss on the training data is {found:.3g}, and "
+                f"the net has learned nothing: its mean loss on the training data is {found:.3g}, and "
                 f"{without:.3g} for predicting the class frequencies for every point; {scaling}try a smaller "
                 "lr or more epochs, or look at the data",
                 ConvergenceWarning,

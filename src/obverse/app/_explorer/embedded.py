@@ -15,7 +15,7 @@ from typing import Any
 from ..._core import ObverseError, cache_folder, one_thread
 from ...training import ClassifierTask, Settings, create_run, fit_classifier, read_run
 
-# Two hidden layers as in the paper, trained with shadows: some 1.5 s of one core. Evaluating after every epoch
+# Two hidden layers as in the paper, trained with shadows: some 1.5 s of one core. Evaluating after each epoch
 # would take twice as long as all the rest.
 EPOCHS = 15
 SETTINGS = Settings(
