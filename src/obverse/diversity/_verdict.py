@@ -167,13 +167,13 @@ def against_real(found: Diversity) -> str:
     b = found.birthday
     limit = b.threshold
     if limit.origin == "exact":
-        least = ""
+        bound = ""
         if b.support_at_least is not None:
-            least = (
+            bound = (
                 f"So there are at least {down_to(b.support_at_least)} different ones ({sure(b.confidence)}), "
                 "counting every difference, however small. "
             )
-        return least + (
+        return bound + (
             "Only exact duplicates count here: without real data nothing says how close two pictures must be "
             "to count as one, so near-duplicates were not looked for. Give held-out data (--real), or a "
             "distance (--threshold)."
