@@ -432,3 +432,16 @@ def test_a_run_that_is_not_finished_is_refused(obverse, run):
     for words in ([], ["--data", "own"]):
         done = obverse("audit", run, *words)
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+
+
+def test_which_file_of_a_folder_is_audited_is_said_and_kept(
+    obverse: Any, asked: Asked, weights: Path
+) -> None:
+    """On stderr, so that --json stays JSON; the record names the file, not the folder."""
+    ran = obverse("audit", weights.parent, "--json")
+    assert ran.err == f"{weights.parent}: weights.npz is audited\n"
+    assert asked["model"] == str(weights)
+    (weights.parent / "other.npy").write_bytes(weights.read_bytes())
+    ran = obverse("audit", weights.parent)
+    assert ran.code == 2
+    assert "other.npy, weights.npz" in ran.err

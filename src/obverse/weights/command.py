@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core import NONE, BadInput, NetRun, counted, explained, run_access, write_text
+from .._core import NONE, BadInput, NetRun, counted, explained, named, run_access, write_text
 from ..present import (
     Column,
     GivenSeed,
@@ -411,9 +411,21 @@ def open_subject(path: Path, data: str | None, data_root: str | None) -> Subject
     if is_audit(path):
         return Subject(str(path), read_audit(path))
     if data is None:
-        return Subject(str(path), open_weights(path))
+        file = taken(path)
+        return Subject(str(file), open_weights(file))
     run, own = open_run(path, data_root)
     return Subject(str(path), run.trained(own), inputs(path, run, own, data, data_root))
+
+
+def taken(path: Path) -> Path:
+    """A file or a run as it is; of another folder the file in it, which is said, as nobody has named it."""
+    from ._readers.open import file_in, is_run
+
+    if not path.is_dir() or is_run(path):
+        return path
+    file = file_in(path)
+    typer.echo(f"{named(str(path))}: {named(file.name)} is audited", err=True)
+    return file
 
 
 def open_other(against: str, model: Path, data: str | None, data_root: str | None) -> Subject:
