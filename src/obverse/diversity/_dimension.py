@@ -5,17 +5,17 @@ rate d (TwoNN; Facco et al. 2017), and so are the others to the k-th (Levina and
 MacKay and Ghahramani 2005 say). Not for the dimension in which a net could store the points.
 
 Two things are off. Chance: points that share neighbours depend on each other, and the errors know it. Bias:
-neighbours of few points in many dimensions are not close. With 1,000 points TwoNN is too low where these thin
-out or have a border (16.6 for a Gaussian of 20 dimensions, 16.4 for a sphere, 4.6 for a cube of 5, which is
-nearly all border), or too high where the manifold bends on the way to the neighbour (12.3 for a torus of 10).
-Intervals allow for it by how the estimate changes with the number of points. In simulations with 500 and
-1,000 points, 95% intervals of TwoNN hold the dimension of manifolds without border in 95 of 100 cases or more
-up to 5 dimensions (of a cube of 5 in 90), in 8 to 10 of 10 at 10 dimensions and in 7 to 9 of 10 at 20. The
-likelihood has twice the bias and less chance, so that its intervals allow for more: for a border, whose bias
-falls more slowly, and for not knowing how much the estimate changes. They held the dimension in 95 of 100
-cases or more of a 2-sphere, a 3-torus, a swiss roll, a Gaussian of 5 and a cube of 5 dimensions, 60 draws each;
-beyond 5 the result says itself that it was not measured. Points on a grid (pixels of few grey levels) have ties and look of lower or
-higher dimension than they are.
+neighbours of few points in many dimensions are not close. With 1,000 points TwoNN is too low where these
+thin out or have a border (16.6 for a Gaussian of 20 dimensions, 16.4 for a sphere, 4.6 for a cube of 5,
+which is nearly all border), or too high where the manifold bends on the way to the neighbour (12.3 for a
+torus of 10). Intervals allow for it by how the estimate changes with the number of points. In simulations
+with 500 and 1,000 points, 95% intervals of TwoNN hold the dimension of manifolds without border in 95 of
+100 cases or more up to 5 dimensions (of a cube of 5 in 90), in 8 to 10 of 10 at 10 dimensions and in 7 to 9
+of 10 at 20. The likelihood has twice the bias and less chance, so that its intervals allow for more: for a
+border, whose bias falls more slowly, and for not knowing how much the estimate changes. They held the
+dimension in 95 of 100 cases or more of a 2-sphere, a 3-torus, a swiss roll, a Gaussian of 5 and a cube of 5
+dimensions, 60 draws each; beyond 5 the result says itself that it was not measured. Points on a grid
+(pixels of few grey levels) have ties and look of lower or higher dimension than they are.
 """
 
 from __future__ import annotations
