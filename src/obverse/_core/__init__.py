@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         make_inside,
         parse_json,
         quoted,
-        read_bounded,
+        read_file,
         read_json,
         replace_atomically,
         sync_folder,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from .interrupts import Interrupted, stop_signals, terminable
     from .locks import locked
+    from .memory import bounded_weights
     from .npy import Header, read_header, read_member, read_member_header
     from .progress import Progress, download_progress, show_downloads
     from .random import (
@@ -132,6 +133,7 @@ __all__ = [
     "Streams",
     "append_text",
     "at_most",
+    "bounded_weights",
     "brief",
     "cache_folder",
     "check_confidence",
@@ -168,7 +170,7 @@ __all__ = [
     "powered",
     "printable",
     "quoted",
-    "read_bounded",
+    "read_file",
     "read_header",
     "read_json",
     "read_member",
