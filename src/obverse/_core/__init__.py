@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         write_text,
     )
     from .interrupts import Interrupted, stop_signals, terminable
-    from .locks import locked
+    from .locks import held, locked
     from .memory import bounded_weights
     from .npy import Header, read_header, read_member, read_member_header
     from .progress import Progress, download_progress, show_downloads
@@ -145,6 +145,7 @@ __all__ = [
     "derive_seed",
     "download_progress",
     "explained",
+    "held",
     "is_device_name",
     "lazily",
     "lend_runs",

@@ -84,11 +84,14 @@ def write_text(path: Path, text: str) -> None:
 
 def append_text(path: Path, text: str) -> None:
     """Add to a file of our own, on disk before this returns; a link in its place is refused."""
-    with explained(path):
-        with open(path, "ab", opener=lambda name, flags: os.open(name, flags | _NO_LINK, 0o666)) as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | _NO_LINK, 0o666)
+
+    with explained(path), open(path, "ab", opener=opener) as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def make_inside(folder: Path) -> None:

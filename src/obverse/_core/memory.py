@@ -58,7 +58,7 @@ def bounded_weights(stored: int | None, what: str, got: object) -> Iterator[None
     """Refuse to make a net that is far larger than the `stored` bytes of its weights' file.
 
     Settings in an untrusted file say how wide a net is; the weights beside them show whether that is true.
-    Without a file (None) the limit is the memory of the machine. `what` names the sizes, `got` is their value.
+    Without a file (None) the limit is the memory of the machine. `what` names the sizes, `got` says them.
     """
     limit = machine_memory() if stored is None else _COPIES * stored + _SPARE
     room = "memory" if stored is None else f"the {stored:,} bytes of the file"

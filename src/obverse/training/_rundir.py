@@ -21,6 +21,7 @@ from .._core import (
     append_text,
     explained,
     locked,
+    make_inside,
     parse_json,
     quoted,
     read_file,
@@ -103,6 +104,7 @@ def ready_run(path: Path, settings: Settings, what: str, do: str) -> RunRecord:
 
     `what` names the run and `do` says what to do about another one, both for that refusal.
     """
+    make_inside(path)
     if not (path / "config.json").exists():
         create_run(path, settings)
     run = read_run(path)
@@ -174,14 +176,18 @@ def read_generator_run(path: Path) -> GeneratorRecord:
 def holds_generator(path: Path) -> bool:
     """Whether the run in this directory says that it is of a generator; no errors: a reader has those."""
     try:
-        return read_json(path / "config.json", "the config.json of a run", MAX_CONFIG).get("kind") == GENERATOR
+        return _read_config(path).get("kind") == GENERATOR
     except ObverseError:
         return False
 
 
+def _read_config(path: Path) -> dict[str, Any]:
+    return read_json(path / "config.json", "the config.json of a run", MAX_CONFIG)
+
+
 def _config(path: Path) -> dict[str, Any]:
     """The config.json with settings and an environment, their content unchecked."""
-    config = read_json(path / "config.json", "the config.json of a run", MAX_CONFIG)
+    config = _read_config(path)
     if config.get("format") != FORMAT or not isinstance(config.get("settings"), dict):
         raise BadInput(
             f"a run of format {FORMAT}",

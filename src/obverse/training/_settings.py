@@ -30,7 +30,7 @@ from .._core import (
     read_file,
 )
 
-MAX_PLAN = 2**20  # bytes of a file of settings, of a comparison's or a search's plan; a few thousand are usual
+MAX_PLAN = 2**20  # bytes of a file of settings, or of the plan of a comparison or a search
 
 # Names that settings had before they took PyTorch's; files and flags with these still work.
 RENAMED = {"rate": "lr", "decay": "weight_decay", "drops": "milestones", "batch": "batch_size"}

@@ -76,9 +76,7 @@ def _initial_generator(s: GeneratorSettings, input_shape: Sequence[int], sizes: 
             generator=generator,
         )
     except RuntimeError as error:  # how torch says that memory is short
-        raise BadInput(
-            "sizes whose weights fit into memory", got=sizes, do="use smaller ones"
-        ) from error
+        raise BadInput("sizes whose weights fit into memory", got=sizes, do="use smaller ones") from error
 
 
 class GeneratorTask:
