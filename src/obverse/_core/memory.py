@@ -23,7 +23,7 @@ class _Counted(TorchDispatchMode):
     """Refuses a new tensor that would take all new tensors together beyond the limit."""
 
     def __init__(self, limit: int, refusal: BadInput) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.left, self.refusal = limit, refusal
 
     def __torch_dispatch__(
