@@ -100,7 +100,8 @@ def test_counts_and_shapes():
 
 def test_names_of_any_origin_are_bounded():
     assert named("a\nb\x1b") == r"a b\x1b"
-    assert named(" \x00", "no name") == "no name"
+    assert named(" \n", "no name") == "no name"
+    assert named(" \x00", "no name") == r"\x00"
     assert len(named("x" * 1000)) == 120
 
 
