@@ -154,7 +154,7 @@ def measure_arrangement(
             rest = without_spikes(centred, spiked(bulk), generator, bulk.directions)
     zeros = bulk.null_directions
     if zeros and mean and exact:  # the mean is one direction more
-        zeros = count_zeros(singular_values(matrix), rows, columns)
+        zeros = count_zeros(singular_values(matrix))
     low, high = edges(rows, columns, bulk.scale)
     arranged = arrangement(rest, kurtosis, generator)
     tails = replace(null.tails, kurtosis=arranged.kurtosis, distance=null.rescaled)

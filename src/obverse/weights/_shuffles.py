@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -55,6 +56,11 @@ def shuffles_for(kurtosis: float, rows: int, columns: int) -> int:
     return max(LEAST, min(MOST, _ENTRIES // (rows * columns)))
 
 
+def _tail(rows: int, columns: int) -> float:
+    """Spread of a Gumbel distribution that falls off as the chance of small values x does: x^(1 + difference)."""
+    return math.pi / math.sqrt(6) / (1 + abs(rows - columns))
+
+
 @torch.no_grad()
 def shuffled_null(matrix: Tensor, kurtosis: float, count: int, exact: bool, generator: torch.Generator) -> Null:
     """From `count` shuffles of a centred matrix; without `exact`, no lower edge."""
@@ -87,7 +93,7 @@ def shuffled_null(matrix: Tensor, kurtosis: float, count: int, exact: bool, gene
     tails = Tails(
         kurtosis,
         upper=upper_sample(largest, rows, columns, scales),
-        lower=sample(small) if exact else UNKNOWN,
+        lower=sample(small, least=_tail(rows, columns)) if exact else UNKNOWN,
         distance=sample(distances) if distances else None,
     )
     nulls = {name: sample(values) for name, values in arranged.items()}

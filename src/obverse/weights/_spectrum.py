@@ -106,7 +106,7 @@ def bulk_from_values(values: Array, rows: int, columns: int, level: float, tails
     size = len(values)
     spikes = 0
     scale = _fitted(values, rows, columns)
-    zeros = count_zeros(values, rows, columns)
+    zeros = count_zeros(values)
     solid = values[zeros:]  # beside rounding anything would be a spike
     for _ in range(8):  # spikes shift the fit and the fit decides about spikes: this settles at once
         found = count_spikes(solid[::-1], rows, columns, scale, level, tails)
@@ -116,6 +116,7 @@ def bulk_from_values(values: Array, rows: int, columns: int, level: float, tails
         scale = _fitted(values[: size - spikes], rows - spikes, columns - spikes)
     bulk = values[: size - spikes]
     distance = ks_distance(bulk, rows - spikes, columns - spikes, scale)
+    below = count_below(bulk, rows - spikes, columns - spikes, scale, level, tails)
     return Bulk(
         scale=scale,
         spikes=described(values[size - spikes :][::-1], rows, columns, scale, float(values @ values), tails),
@@ -123,8 +124,9 @@ def bulk_from_values(values: Array, rows: int, columns: int, level: float, tails
         distance=_distance_number(distance, len(bulk), tails, kurtosis),
         critical=_critical(len(bulk), level, tails, kurtosis),
         largest=float(values[-1]),
-        below=count_below(bulk, rows - spikes, columns - spikes, scale, level, tails),
-        null_directions=zeros,
+        below=below,
+        # a large square matrix of noise has a value that float32 cannot tell from zero every now and then
+        null_directions=zeros if zeros > 1 else min(zeros, below),
         values=thinned(values),
         error=None,
     )
@@ -146,9 +148,9 @@ def _critical(size: int, level: float, tails: Tails, kurtosis: float) -> float:
     return critical_distance(size, level, kurtosis=kurtosis)
 
 
-def count_zeros(values: Array, rows: int, columns: int) -> int:
-    """How many are zero to float32 precision."""
-    return int((values <= values[-1] * max(rows, columns) * torch.finfo(torch.float32).eps).sum())
+def count_zeros(values: Array) -> int:
+    """How many of the singular values (ascending) are zero to float32 precision."""
+    return int((values <= 16 * float(torch.finfo(torch.float32).eps) * values[-1]).sum())
 
 
 def density(matrix: Tensor, generator: torch.Generator) -> tuple[Quadrature, Tensor]:
