@@ -28,7 +28,7 @@ from ._spectrum import (
     singular_values,
 )
 from ._structure import Arrangement, arrangement, fourth_moment, without_spikes
-from ._verdict import Thresholds, is_off_the_law, judge
+from ._verdict import Thresholds, is_off_the_law, is_wide, judge
 from .results import Entries, LayerAudit, Number, Spectrum
 
 
@@ -139,7 +139,8 @@ def measure_arrangement(
     def spiked(bulk: Bulk) -> int:
         spikes, error = len(bulk.spikes), bulk.error or 0.0
         off = is_off_the_law(thresholds, bulk.distance, error, spikes, min(rows, columns))
-        return 0 if off else spikes
+        share = sum(spike.share for spike in bulk.spikes)
+        return 0 if off or is_wide(thresholds, spikes, share, min(rows, columns)) else spikes
 
     rest = without_spikes(centred, spiked(bulk), generator, bulk.directions)
     if shuffles and spiked(bulk):

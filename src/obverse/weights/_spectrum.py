@@ -33,6 +33,8 @@ STEPS = 96  # of a density: no node of it stands for more than 2 % of a random m
 SAMPLED = 2**15  # singular values times start vectors: shares are good to 0.4 %
 LEAST_VECTORS = 8
 FEW = 256  # so many start vectors that none is missed cost little
+MISSING = 0.05  # of the values: so many zeros are no small values of noise
+ZERO = 4e-3  # of the largest: float32 squares tell no smaller singular value from 0
 BASIS = 512  # vectors in which spikes are looked for
 _SURE = 3.09  # standard errors: 1 in 1,000
 SHOWN = 200  # singular values kept for pictures
@@ -221,6 +223,8 @@ def _fewest_below(
     if scale <= 0:
         return 0, 0
     size = found.size
+    if rows < 2 or columns < 2:
+        return 0, 0
     low, high = 0.0, law.edges(rows, columns, scale)[1]
     for _ in range(50):
         middle = (low + high) / 2
@@ -230,10 +234,10 @@ def _fewest_below(
             high = middle
     counts = []
     # the weights at the nodes beside the edge are partly those of what lies inside: halfway is safe
-    for until in (low / 2, 1e-3 * float(found.nodes.max())):
+    for until in (low / 2, ZERO * float(found.nodes.max())):
         share = found.mean_share(0.0, until)
         counts.append(max(0, math.floor(size * (share - doubt * _share_error(found, share)))))
-    return counts[0], min(counts)
+    return counts[0], counts[1] if counts[1] > MISSING * size else min(counts)
 
 
 def _spikes_by_energy(

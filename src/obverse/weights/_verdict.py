@@ -15,6 +15,7 @@ from .._core import BadInput, counted
 from .results import Correlations, Entries, Finding, Number, Offsets, Reversal, Spectrum, Verdict
 
 PRUNED_FROM = 0.05  # share of exact zeros
+MANY, FEW = 0.05, 3  # of the singular values, and in the smallest layer
 MISSING_RANK = 0.05  # of the singular values that are 0: from there on the rank is what there is to say
 
 
@@ -198,6 +199,11 @@ def _distance_that_counts(thresholds: Thresholds, spikes: int, size: int) -> flo
     return thresholds.spectrum_distance * max(1 - 2 * spikes / size, 0.0)
 
 
+def is_wide(thresholds: Thresholds, spikes: int, share: float, size: int) -> bool:
+    """Whether so many values hold most of the energy that they are the spectrum, not spikes beside a bulk."""
+    return spikes > max(FEW, MANY * size) and share > thresholds.spike_share
+
+
 def is_off_the_law(thresholds: Thresholds, distance: Number, error: float, spikes: int, size: int) -> bool:
     """Whether the bulk is surely so far from the law that there is no speaking of spikes beside it."""
     least = distance.value - error
@@ -214,9 +220,13 @@ def _spectrum(thresholds: Thresholds, spectrum: Spectrum, size: int, causes: lis
     rank = size - spectrum.null_directions
     if rank < (1 - MISSING_RANK) * size:
         return Finding("spectrum", False, f"rank {'at most ' if least else ''}{rank} of {size}")
-    if spectrum.spike_share > thresholds.spike_share and (not far or spikes <= MANY * size):
+    wide = is_wide(thresholds, spikes, spectrum.spike_share, size)
+    if spectrum.spike_share > thresholds.spike_share and not wide:
         held = f"hold{'s' * (spikes == 1)} {spectrum.spike_share:.0%} of the energy"
         return Finding("spectrum", False, f"{least}{counted(spikes, 'spike')} {held}")
+    if wide and not far:
+        words = f"{least}{spikes} of {size} values beyond its edge hold {spectrum.spike_share:.0%} of the energy"
+        return Finding("spectrum", False, f"spectrum off the Marchenko–Pastur law ({words})")
     if not far and value + error > max(from_size, spectrum.critical) and spectrum.is_estimated:
         low, high = max(value - error, 0.0), value + error
         words = f"the spectrum is {low:.3f} to {high:.3f} away from the Marchenko–Pastur law"
@@ -243,9 +253,6 @@ def _spectrum(thresholds: Thresholds, spectrum: Spectrum, size: int, causes: lis
     elif not found_causes:
         words += ", not by norms, correlations or blocks"
     return Finding("spectrum", False, words)
-
-
-MANY = 0.05  # of the singular values: so many that hold most of the energy are no spikes but the spectrum
 
 
 def _recovery(thresholds: Thresholds, reversal: tuple[Reversal, ...]) -> tuple[Finding, str]:
