@@ -144,7 +144,7 @@ def test_the_distance_is_that_of_the_singular_values_within_its_error(kind, rows
     assert abs(fit.distance - exact) < 3 * fit.error + fit.resolution
     # a share u below a point, as a random vector sees it, has variance 2u(1 − u)/size: ½/size in the middle
     assert fit.error == pytest.approx(sqrt(0.5 / (len(values) * vectors) * (1 - vectors / len(values))))
-    assert 0 < fit.resolution
+    assert fit.resolution > 0
     if kind == "noise":  # half the weight of a node: π/4 of its share, and chance
         assert fit.resolution < 1.2 / steps
     if kind == "noise":

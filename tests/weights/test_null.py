@@ -8,7 +8,12 @@ from scipy.linalg import svdvals
 from scipy.stats import gumbel_r
 
 from obverse.weights._lanczos import fit_scale
-from obverse.weights._marchenko_pastur import critical_distance, distance_number, limited_kurtosis, scale_error
+from obverse.weights._marchenko_pastur import (
+    critical_distance,
+    distance_number,
+    limited_kurtosis,
+    scale_error,
+)
 from obverse.weights._spectrum import ks_distance
 from weights.exact_spectra import normal_singular_values, not_above, not_below
 

@@ -245,7 +245,9 @@ def test_the_rescaled_distance_of_a_large_layer_is_that_of_its_singular_values(w
     values = svdvals(matrix.numpy())[::-1].astype(np.float64)
     exact = bulk_from_values(values, 1100, 1150, 1e-300).distance
     number, error = rescaled_distance(matrix, False, seeded())
-    assert 0.01 < error < 0.03  # 3 standard errors of a share of 32,768 squared cosines, and 1 % for the nodes
+    assert (
+        0.01 < error < 0.03
+    )  # 3 standard errors of a share of 32,768 squared cosines, and 1 % for the nodes
     assert abs(number.value - exact.value) < error
     assert (number.p > 0.01) == (exact.p > 0.01) == (widths == (1.0, 1.0))
 

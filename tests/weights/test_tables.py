@@ -76,7 +76,8 @@ def test_a_row_holds_the_numbers_of_its_layer():
     assert second["spikes"] == 0
     measured = {name for name, value in small.items() if value is not None}
     assert measured == {
-        "layer", "kind", "rows", "columns", "verdict", "not_random_like", "seconds", "sentence", "dead_rows", "dead_columns",
+        "layer", "kind", "rows", "columns", "verdict", "not_random_like", "seconds", "sentence",
+        "dead_rows", "dead_columns",
     }  # fmt: skip
 
 

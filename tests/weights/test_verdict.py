@@ -395,7 +395,9 @@ def test_where_the_density_is_too_coarse_it_cannot_be_told():
     assert fits.sentence == "random-like, as far as a density of its singular values shows"
     unsure = estimated(0.02, 0.5, 0.015, spikes=2)
     assert unsure.verdict == "cannot tell"
-    words = "cannot tell at this resolution: the spectrum is 0.005 to 0.035 away from the Marchenko–Pastur law"
+    words = (
+        "cannot tell at this resolution: the spectrum is 0.005 to 0.035 away from the Marchenko–Pastur law"
+    )
     assert unsure.sentence.startswith(words)
     assert "at least 2 spikes (4.0% of the energy)" in unsure.sentence
     assert [one.random_like for one in unsure.findings if one.aspect == "spectrum"] == [None]
@@ -403,7 +405,9 @@ def test_where_the_density_is_too_coarse_it_cannot_be_told():
     assert off.verdict == "not random-like"
     assert "(distance 0.100, at least 0.085, at least 2 values beyond its edge)" in off.sentence
     spiked = estimated(0.01, 1.0, 0.01, spikes=2)
-    assert spiked.sentence.startswith("random-like bulk with at least 2 spikes (4.0% of the energy), as far as")
+    assert spiked.sentence.startswith(
+        "random-like bulk with at least 2 spikes (4.0% of the energy), as far as"
+    )
 
 
 def test_values_below_the_bulk_are_told():

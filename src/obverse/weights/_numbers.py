@@ -118,7 +118,9 @@ def _spectrum(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Q
         "rescaled": Quantity("distance, rows and columns rescaled", found.rescaled, far),
         "row norms": Quantity("variation of squared row norms", found.row_norms, spread),
         "column norms": Quantity("variation of squared column norms", found.column_norms, spread),
-        "spikes": Quantity("spikes (at least)" if found.is_estimated else "spikes", Number(len(found.spikes))),
+        "spikes": Quantity(
+            "spikes (at least)" if found.is_estimated else "spikes", Number(len(found.spikes))
+        ),
         "spike share": share,
         "stable rank": Quantity("stable rank", found.stable_rank),
         "bulk scale": Quantity("scale fitted to the bulk", Number(found.scale)),

@@ -62,7 +62,9 @@ def _tail(rows: int, columns: int) -> float:
 
 
 @torch.no_grad()
-def shuffled_null(matrix: Tensor, kurtosis: float, count: int, exact: bool, generator: torch.Generator) -> Null:
+def shuffled_null(
+    matrix: Tensor, kurtosis: float, count: int, exact: bool, generator: torch.Generator
+) -> Null:
     """From `count` shuffles of a centred matrix; without `exact`, no lower edge."""
     rows, columns = matrix.shape
     if count == 0:

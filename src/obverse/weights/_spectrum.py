@@ -134,9 +134,7 @@ def bulk_from_values(values: Array, rows: int, columns: int, level: float, tails
     )
 
 
-def _distance_number(
-    distance: float, size: int, tails: Tails, kurtosis: float, error: float = 0.0
-) -> Number:
+def _distance_number(distance: float, size: int, tails: Tails, kurtosis: float, error: float = 0.0) -> Number:
     """Beside its null; p is that of the smallest distance that it may be."""
     least = max(distance - error, 0.0)
     null = tails.distance

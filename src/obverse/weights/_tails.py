@@ -82,9 +82,9 @@ UNKNOWN = Sample(math.inf, 1.0, 2)  # nothing is too large for it
 def is_heavy(kurtosis: float, rows: int, columns: int) -> bool:
     """Whether tails reach so far that shuffled entries must say how far."""
     edge = edges(rows, columns)[1]
-    return edge_units(edge, rows, columns, 1.0) - edge_units(
-        edge, rows, columns, 1.0, kurtosis=kurtosis
-    ) > HEAVY
+    return (
+        edge_units(edge, rows, columns, 1.0) - edge_units(edge, rows, columns, 1.0, kurtosis=kurtosis) > HEAVY
+    )
 
 
 def upper_sample(largest: Sequence[float], rows: int, columns: int, scales: Sequence[float]) -> Sample:

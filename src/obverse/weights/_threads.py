@@ -34,7 +34,9 @@ def side_by_side(
 
     if small:
         with threadpool_limits(1):
-            pool = ThreadPoolExecutor(min(threads, len(small)), initializer=torch.set_num_threads, initargs=(1,))
+            pool = ThreadPoolExecutor(
+                min(threads, len(small)), initializer=torch.set_num_threads, initargs=(1,)
+            )
             try:
                 waiting = [(at, pool.submit(measure, weights[at])) for at in small]
                 for at, one in waiting:

@@ -97,7 +97,9 @@ def _dead(dead: tuple[tuple[int, int], tuple[int, int]]) -> list[Finding]:
 def _mean(thresholds: Thresholds, entries: Entries, spectrum: Spectrum) -> list[Finding]:
     """The mean of all entries is a part of rank one with a name of its own: no spike."""
     if spectrum.mean_share > thresholds.spike_share:
-        return [Finding("mean", False, f"the mean of the entries holds {spectrum.mean_share:.0%} of the energy")]
+        return [
+            Finding("mean", False, f"the mean of the entries holds {spectrum.mean_share:.0%} of the energy")
+        ]
     if not spectrum.mean_share:
         return []
     times = abs(entries.mean.value) / entries.scale.value
@@ -225,7 +227,9 @@ def _spectrum(thresholds: Thresholds, spectrum: Spectrum, size: int, causes: lis
         held = f"hold{'s' * (spikes == 1)} {spectrum.spike_share:.0%} of the energy"
         return Finding("spectrum", False, f"{least}{counted(spikes, 'spike')} {held}")
     if wide and not far:
-        words = f"{least}{spikes} of {size} values beyond its edge hold {spectrum.spike_share:.0%} of the energy"
+        words = (
+            f"{least}{spikes} of {size} values beyond its edge hold {spectrum.spike_share:.0%} of the energy"
+        )
         return Finding("spectrum", False, f"spectrum off the Marchenko–Pastur law ({words})")
     if not far and value + error > max(from_size, spectrum.critical) and spectrum.is_estimated:
         low, high = max(value - error, 0.0), value + error

@@ -265,10 +265,7 @@ def audit_columns(audit: Audit) -> list[Column]:
         """`cell` of each row that has a value in the column `needs`; a finding about `aspect` that decides marks it."""
         cells = tuple(NONE if row[needs] is None else cell(row) for row in table)
         marked = frozenset(
-            at
-            for at, layer in enumerate(audit.layers)
-            if cells[at] != NONE
-            and aspect in layer.off
+            at for at, layer in enumerate(audit.layers) if cells[at] != NONE and aspect in layer.off
         )
         return Column(title, cells, meaning, marked, **look)
 
@@ -297,7 +294,13 @@ def audit_columns(audit: Audit) -> list[Column]:
             needs="offsets_ratio",
             drop=8,
         ),
-        column("spectrum", _distance, f"{LAW} (+ spikes, − values below it)", needs="spectrum_distance", aspect="spectrum"),
+        column(
+            "spectrum",
+            _distance,
+            f"{LAW} (+ spikes, − values below it)",
+            needs="spectrum_distance",
+            aspect="spectrum",
+        ),
         column(
             "norms",
             lambda row: f"{max(row['row_norms'], row['column_norms']):.2f}",
