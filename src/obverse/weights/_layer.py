@@ -67,7 +67,8 @@ def audit_layer(
     matrix, size = live.matrix, min(live.matrix.shape)
     if size < thresholds.min_side:
         sentence = (
-            f"too small to judge without its rows and columns of zeros ({live.dead_rows} of {weight.rows} rows, "
+            "too small to judge without its rows and columns of zeros "
+            f"({live.dead_rows} of {weight.rows} rows, "
             f"{live.dead_columns} of {weight.columns} columns): a side of {size} is left, "
             f"at least {thresholds.min_side} needed"
         )

@@ -23,7 +23,7 @@ _ENTRIES = 2**23  # in all shuffles
 
 @dataclass(frozen=True)
 class Null:
-    """What entries of these tails give: as normal entries do, corrected by kurtosis, or as their shuffles do."""
+    """What entries of these tails give: as normal ones do, corrected by kurtosis, or as their shuffles do."""
 
     tails: Tails
     rescaled: Sample | None = None
@@ -57,7 +57,7 @@ def shuffles_for(kurtosis: float, rows: int, columns: int) -> int:
 
 
 def _tail(rows: int, columns: int) -> float:
-    """Spread of a Gumbel distribution that falls off as the chance of small values x does: x^(1 + difference)."""
+    """Spread of a Gumbel distribution with the tail of small values x: x^(1 + difference of the sides)."""
     return math.pi / math.sqrt(6) / (1 + abs(rows - columns))
 
 

@@ -37,7 +37,7 @@ def judge(
     size: int,
     dead: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0)),
 ) -> Judgement:
-    """All findings and what they come to; `size` is the number of singular values, `dead` of rows, columns."""
+    """All findings and what they come to; `size` counts singular values, `dead` dead rows and columns."""
     norms = _norms(thresholds, spectrum)
     correlated = _correlations(thresholds, correlations)
     blocked = _blocks(thresholds, blocks)
@@ -197,7 +197,7 @@ def _blocks(thresholds: Thresholds, blocks: Number) -> Finding:
 
 
 def _distance_that_counts(thresholds: Thresholds, spikes: int, size: int) -> float:
-    """The more values are taken off, the more freely the law fits the rest: at half of them, chance decides."""
+    """The more values are taken off, the more freely the law fits the rest: at half, chance decides."""
     return thresholds.spectrum_distance * max(1 - 2 * spikes / size, 0.0)
 
 

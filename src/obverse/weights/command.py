@@ -222,7 +222,7 @@ SHORT: dict[Verdict, str] = {
 CONSTANT = 1e6  # |mean| / std of offsets that are all the same but for rounding
 NORMAL = "distance of the entries to a normal law"
 LAW = "distance of the singular values to the Marchenko–Pastur law"
-RATIO = "recovery error ÷ that of the same entries shuffled, at the sparsity where the lower end of its interval is largest"
+RATIO = "recovery error ÷ that of the same entries shuffled, at the sparsity where it is surely largest"
 
 
 def print_audit(audit: Audit) -> None:
@@ -262,7 +262,7 @@ def audit_columns(audit: Audit) -> list[Column]:
         aspect: str = "",
         **look: Any,
     ) -> Column:
-        """`cell` of each row that has a value in the column `needs`; a finding about `aspect` that decides marks it."""
+        """`cell` of each row with a value in the column `needs`; a deciding finding about `aspect` marks it."""
         cells = tuple(NONE if row[needs] is None else cell(row) for row in table)
         marked = frozenset(
             at for at, layer in enumerate(audit.layers) if cells[at] != NONE and aspect in layer.off
@@ -372,7 +372,7 @@ def _ratio(value: float) -> str:
 
 
 def _distance(row: dict[str, Any]) -> str:
-    """With ≈ where the spectrum is an estimated density, and the numbers of spikes and of values below the bulk."""
+    """With ≈ where it is of an estimated density, and the numbers of spikes and of values below the bulk."""
     estimated = "≈" if row["spectrum_method"] == "lanczos" else ""
     least = "≥" if estimated else ""
     spikes = f" +{least}{row['spikes']}" if row["spikes"] else ""

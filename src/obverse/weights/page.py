@@ -171,7 +171,8 @@ def _about_spectrum(spectrum: Spectrum | None) -> list[str]:
         return []
     error = "" if spectrum.error is None else f" good to ±{number(spectrum.error)}"
     return [
-        f"No exact singular values in the time given: a Lanczos density, whose distance is{error or ' estimated'}. "
+        "No exact singular values in the time given: a Lanczos density, "
+        f"whose distance is{error or ' estimated'}. "
         "Numbers of spikes and of values below the bulk are lower bounds."
     ]
 
