@@ -262,7 +262,7 @@ def audit_columns(audit: Audit) -> list[Column]:
         aspect: str = "",
         **look: Any,
     ) -> Column:
-        """`cell` of each row with a value in the column `needs`; a deciding finding about `aspect` marks it."""
+        """`cell` of rows with a value in the column `needs`; a deciding finding about `aspect` marks it."""
         cells = tuple(NONE if row[needs] is None else cell(row) for row in table)
         marked = frozenset(
             at for at, layer in enumerate(audit.layers) if cells[at] != NONE and aspect in layer.off
