@@ -55,7 +55,7 @@ def test_correlated_rows_are_off_the_law_and_named_in_a_density():
 
 def test_counts_from_a_density_are_lower_bounds_and_said_to_be():
     matrix = planted(300, 300, 18, 1.5)
-    _, edge = 0.0, 2 * np.sqrt(300)
+    edge = 2 * np.sqrt(300)
     exact = int((exact_values(matrix) > edge).sum())
     layer = looked_at(matrix, budget=0)
     found = len(layer.spectrum.spikes)
@@ -135,7 +135,8 @@ def test_there_is_no_cliff_in_the_number_of_spikes(spikes):
 def test_a_mean_is_no_spike():
     layer = looked_at(normal(256, 256) + 0.1)
     assert layer.spectrum.spikes == ()
-    assert layer.sentence == "random-like; the mean of the entries is 0.10 of their standard deviation"
+    words = "random-like; the mean of the entries is 0.10 of their standard deviation"
+    assert layer.sentence.startswith(words)  # and that its recovery is uncertain
     far = looked_at(normal(64, 64) + 3)
     assert far.sentence.startswith("not random-like: the mean of the entries holds 9")
 
@@ -168,7 +169,7 @@ TESTS = 8
 
 @pytest.mark.parametrize(("name", "rows", "columns"), [("0.95", 64, 288), ("t6", 64, 64)])
 def test_independent_entries_of_any_tails_are_random_like(name, rows, columns):
-    assert not_above(false_alarms(name, rows, columns, 12), 12, TESTS * Thresholds().level)
+    assert not_above(false_alarms(name, rows, columns, 4), 4, TESTS * Thresholds().level)
 
 
 @pytest.mark.slow
