@@ -1,0 +1,238 @@
+"""Runs one case in a forked process with bounds on time and memory, and says what became of it.
+
+A case is accepted or refused in a sentence. It fails by any other exception, by a signal, by time or memory beyond the
+bounds, by running what it carries, by touching what lies outside its folder, and by control characters or its own
+markup in what a person sees.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import unicodedata
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from obverse._core import ObverseError
+
+from .case import EXECUTED, OUTSIDE, SECRET, Case
+
+SECONDS = 10  # of the processor, for one case; what is left of it is valid in a hundredth
+PATIENCE = 60  # seconds by the clock, for what waits without working
+MEMORY = 512  # megabytes beyond what the process had before; the files of a case have a few at most
+ROOM = 4096  # megabytes of addresses beyond that: a larger block is refused by the system, which counts as well
+BIDIRECTIONAL = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+MARKUP = ("<script>alert('canary", "<img src=x")
+PASSED = ("accepted", "refused")
+
+
+def _read(path: str, read: Callable[[Path], Any]) -> None:
+    sys.stdout.write(f"{read(Path(path))}\n")
+
+
+def _idx(dimensions: int) -> Callable[[str], None]:
+    from obverse.data._idx import read_idx
+
+    return lambda path: _read(path, lambda one: read_idx(one, dimensions).shape)
+
+
+def _cifar(label_bytes: int) -> Callable[..., None]:
+    from obverse.data._cifar import read_cifar
+
+    def read(*paths: str) -> None:
+        sys.stdout.write(f"{read_cifar([Path(path) for path in paths], label_bytes, 10)[0].shape}\n")
+
+    return read
+
+
+def _settings(path: str) -> None:
+    from obverse.training._settings import Settings, read_toml
+
+    _read(path, lambda one: Settings.from_mapping(read_toml(one), path).to_dict())
+
+
+def _generator_settings(path: str) -> None:
+    from obverse.training._generators.settings import GeneratorSettings
+    from obverse.training._settings import read_toml
+
+    _read(path, lambda one: GeneratorSettings.from_mapping(read_toml(one), path).to_dict())
+
+
+def readers() -> dict[str, Callable[..., None]]:
+    """What is read by a function rather than by a command of its own."""
+    from obverse.data import load, load_unlabelled
+
+    return {
+        "idx1": _idx(1),
+        "idx3": _idx(3),
+        "cifar1": _cifar(1),
+        "cifar2": _cifar(2),
+        "data": lambda path: _read(path, load),
+        "unlabelled": lambda path: _read(path, lambda one: load_unlabelled(one).x.shape),
+        "settings": _settings,
+        "generator settings": _generator_settings,
+    }
+
+
+def control(text: str, allowed: str = "\n") -> str | None:
+    """The first character that could steer a terminal or mislead a reader."""
+    for letter in text:
+        if letter not in allowed and (unicodedata.category(letter) in ("Cc", "Cs") or letter in BIDIRECTIONAL):
+            return ascii(letter)
+    return None
+
+
+@cache
+def command_line() -> Any:
+    """Put together once: that takes longer than most cases."""
+    from typer.main import get_command
+
+    from obverse.app.main import app
+
+    return get_command(app)
+
+
+def _run(words: tuple[str, ...]) -> tuple[str, str]:
+    """What became of it as seen from inside, and the sentence."""
+    try:
+        if words[0] in (others := readers()):
+            others[words[0]](*words[1:])
+        else:
+            command_line()(list(words), prog_name="obverse", standalone_mode=False)
+    except ObverseError as error:
+        return ("memory" if _no_memory(error) else "refused"), str(error)
+    except SystemExit:
+        return "accepted", ""
+    except BaseException as error:
+        if _no_memory(error):
+            return "memory", _where(error)
+        return "crash", _where(error)
+    return "accepted", ""
+
+
+def _no_memory(error: BaseException | None) -> bool:
+    """Whether a refused block of memory is behind it, however it is worded."""
+    while error is not None:
+        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _where(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "obverse" in frame.filename] or frames
+    places = " < ".join(f"{Path(frame.filename).name}:{frame.name}" for frame in reversed(ours[-3:]))
+    return f"{type(error).__name__}: {str(error)[:200]} at {places}"
+
+
+def _child(case: Case, folder: Path, out: int, said: Path) -> None:
+    os.chdir(folder)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM * 2**20,) * 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**28,) * 2)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.alarm(PATIENCE)
+    before = set(sys.modules)
+    outcome, sentence = _run(case.words)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    modules = [name for name in sys.modules if name not in before]
+    said.write_text(json.dumps({"outcome": outcome, "said": sentence, "modules": modules}), encoding="utf-8")
+
+
+def judge(case: Case) -> dict[str, Any]:
+    """{"outcome", "detail", "seconds", "megabytes"}."""
+    root = Path(tempfile.mkdtemp())
+    try:
+        folder = root / "case"
+        folder.mkdir()
+        case.write(folder)
+        command_line()
+        outside = (folder / OUTSIDE).read_bytes() if (folder / OUTSIDE).exists() else b""
+        begin = time.perf_counter()
+        resident = _resident()
+        with (root / "output").open("wb") as out:
+            if (process := os.fork()) == 0:
+                code = 1
+                try:
+                    _child(case, folder, out.fileno(), root / "said")
+                    code = 0
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(code)
+            _, status, usage = os.wait4(process, 0)
+        megabytes = max(0.0, usage.ru_maxrss / 1024 - resident)
+        outcome, detail = _outcome(os.waitstatus_to_exitcode(status), root, megabytes)
+        if outcome in PASSED:
+            outcome, detail = _seen(root, folder, outcome, detail, outside)
+        return {
+            "outcome": outcome,
+            "detail": detail,
+            "seconds": round(time.perf_counter() - begin, 3),
+            "processor": round(usage.ru_utime + usage.ru_stime, 3),
+            "megabytes": round(megabytes, 1),
+        }
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _resident() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+
+def _outcome(code: int, root: Path, megabytes: float) -> tuple[str, str]:
+    if code in (-signal.SIGPROF, -signal.SIGALRM):
+        return "time", f"more than {SECONDS} s of work" if code == -signal.SIGPROF else f"{PATIENCE} s without an end"
+    if code:
+        output = (root / "output").read_text(encoding="utf-8", errors="replace")
+        return "crash", signal.Signals(-code).name if code < 0 else output[-500:]
+    said = json.loads((root / "said").read_text(encoding="utf-8"))
+    for name in said["modules"]:  # imported here once, and not in every child
+        if not name.startswith("__"):
+            try:
+                import_module(name)
+            except Exception:  # what can only be imported where it was  # noqa: S112
+                continue
+    if said["outcome"] in PASSED and megabytes > MEMORY:
+        return "memory", f"{megabytes:.0f} MB; {said['said'][:200]}"
+    return said["outcome"], said["said"]
+
+
+def _seen(root: Path, folder: Path, outcome: str, sentence: str, outside: bytes) -> tuple[str, str]:
+    """What a person sees, and what lies there afterwards."""
+    output = (root / "output").read_text(encoding="utf-8", errors="surrogateescape")
+    if (found := control(sentence, "")) or (found := control(output)):
+        return "control", f"{found} in {ascii((sentence if control(sentence, '') else output)[:300])}"
+    pages = [path for path in folder.rglob("*.html") if path.is_file() and not path.is_symlink()]
+    for page in pages:
+        content = page.read_text(encoding="utf-8", errors="surrogateescape")
+        if found := control(content, "\n\t"):
+            return "control", f"{found} in the page {page.name}"
+        if any(markup in content for markup in MARKUP):
+            return "markup", f"in the page {page.name}"
+    if list(folder.rglob(EXECUTED)) or (root / EXECUTED).exists():
+        return "executed", "a payload was run"
+    left = (folder / OUTSIDE).read_bytes() if (folder / OUTSIDE).exists() else b""
+    strange = {path.name for path in root.iterdir()} - {"case", "output", "said", "outside"}
+    if left != outside or strange:
+        return "outside", f"written: {', '.join(sorted(strange)) or OUTSIDE}"
+    if outcome == "accepted" and SECRET in output:
+        return "outside", f"{OUTSIDE} was read"
+    return outcome, sentence
