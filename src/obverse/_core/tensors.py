@@ -19,11 +19,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     # Not save_file: it writes through a temporary file of its own, which a crash would leave behind, and
     # hides the cause of a failed write.
     content = save({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
-
-    def write(temporary: Path) -> None:
-        temporary.write_bytes(content)
-
-    replace_atomically(path, write)
+    replace_atomically(path, lambda file: file.write(content))
     return hashlib.sha256(content).hexdigest()
 
 

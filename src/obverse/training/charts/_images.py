@@ -111,7 +111,7 @@ def shadow_grid(path: Path, out: Path | None = None, per_class: int = 3, seed: i
     image = _sheet(shadow_pictures(path, per_class, seed))
     with explained(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-    replace_atomically(out, lambda temporary: image.save(temporary, format="PNG", optimize=True))
+    replace_atomically(out, lambda file: image.save(file, format="PNG", optimize=True))
     return out
 
 

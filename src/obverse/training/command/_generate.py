@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
@@ -290,12 +291,11 @@ def write_samples(samples: Tensor, place: Path) -> None:
     numbers = samples.numpy()
     if place.suffix in (".npz", ".npy"):
 
-        def write(temporary: Path) -> None:
-            with temporary.open("wb") as file:
-                if place.suffix == ".npz":
-                    np.savez(file, x=numbers)
-                else:
-                    np.save(file, numbers)
+        def write(file: BinaryIO) -> None:
+            if place.suffix == ".npz":
+                np.savez(file, x=numbers)
+            else:
+                np.save(file, numbers)
 
         replace_atomically(place, write)
     elif place.suffix == ".png":
@@ -309,15 +309,15 @@ def write_samples(samples: Tensor, place: Path) -> None:
 def _write_folder(pixels: Any, place: Path) -> None:
     from PIL import Image
 
-    temporary = place.with_name(f".{place.name}{TEMPORARY}")
     with explained(place):
-        shutil.rmtree(temporary, ignore_errors=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{place.name[:40]}.", suffix=TEMPORARY, dir=place.parent))
         try:
-            temporary.mkdir()
+            new = temporary / "new"
+            new.mkdir()  # with the permissions that folders have here: those of `temporary` are narrower
             for number, one in enumerate(pixels):
-                Image.fromarray(one).save(temporary / SAMPLE.format(number))
+                Image.fromarray(one).save(new / SAMPLE.format(number))
             if place.exists():
-                shutil.rmtree(place)
-            os.replace(temporary, place)
+                os.replace(place, temporary / "old")
+            os.replace(new, place)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
