@@ -28,7 +28,7 @@ from obverse._core import ObverseError
 from .case import EXECUTED, OUTSIDE, SECRET, Case
 
 SECONDS = 10  # of the processor, for one case; what is left of it is valid in a hundredth
-PATIENCE = 60  # seconds by the clock, for what waits without working
+PATIENCE = 300  # seconds by the clock, for what waits without working
 MEMORY = 512  # megabytes beyond what the process had before; the files of a case have a few at most
 ROOM = 4096  # megabytes of addresses beyond that: a larger block is refused by the system, which counts as well
 BIDIRECTIONAL = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

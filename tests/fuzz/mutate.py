@@ -109,7 +109,7 @@ def changed_json(value: Any, random: Random, changes: int = 0) -> Any:
 
 def _change(value: Any, random: Random) -> Any:
     if not isinstance(value, dict | list) or not value or random.random() < 0.12:
-        if isinstance(value, bool | int | float) and random.random() < 0.5:
+        if isinstance(value, bool | int | float) and abs(value) < 1e100 and random.random() < 0.5:
             return random.choice((-value, value + 1, value * 1000, value * 1e30, float(value), int(value), str(value)))
         return json_value(random)
     keys = list(value) if isinstance(value, dict) else list(range(len(value)))

@@ -225,7 +225,7 @@ def npz(random: Random) -> Case:
     else:
         count = random.choice((0, 1, 2, 5, 12))
         x = np.array([random.random() for _ in range(count * 12)]).reshape(random.choice(((count, 12), (count, 3, 4), (count, 1, 3, 4), (count, 3, 4, 1))))
-        y = np.array([random.choice((0, 1, 2, number(random) % 2**31)) if random.random() < 0.1 else 1 for _ in range(count)], random.choice(("i8", "u1", "f4", "?")))
+        y = np.array([random.choice((0, 1, 2, number(random) % 2**31)) if random.random() < 0.1 else 1 for _ in range(count)], "i8").astype(random.choice(("i8", "u1", "f4", "?")))
         members = {"x.npy": saved(x.astype(random.choice(("f4", "f8", "u1", "i4", "c8", "f2")))), "y.npy": saved(y)}
         if random.random() < 0.3:
             members = {f"{part}_{name}": content for name, content in members.items() for part in ("train", "test")}
