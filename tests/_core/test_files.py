@@ -10,7 +10,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 from hypothesis import given
@@ -40,8 +39,8 @@ def test_an_exception_in_the_middle_leaves_the_old_file_alone(tmp_path):
     path = tmp_path / "kept"
     write_text(path, "old")
 
-    def write(file: BinaryIO) -> None:
-        file.write(b"half of the ne")
+    def write(temporary: Path) -> None:
+        temporary.write_text("half of the ne")
         raise RuntimeError("crash")
 
     with pytest.raises(RuntimeError, match="crash"):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         make_inside,
         parse_json,
         quoted,
-        read_bounded,
+        read_file,
         read_json,
         replace_atomically,
         sync_folder,
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
         write_text,
     )
     from .interrupts import Interrupted, stop_signals, terminable
-    from .locks import locked
+    from .locks import held, locked
+    from .memory import bounded_weights
     from .npy import Header, read_header, read_member, read_member_header
     from .progress import Progress, download_progress, show_downloads
     from .random import (
@@ -132,6 +133,7 @@ __all__ = [
     "Streams",
     "append_text",
     "at_most",
+    "bounded_weights",
     "brief",
     "cache_folder",
     "check_confidence",
@@ -143,6 +145,7 @@ __all__ = [
     "derive_seed",
     "download_progress",
     "explained",
+    "held",
     "is_device_name",
     "lazily",
     "lend_runs",
@@ -168,7 +171,7 @@ __all__ = [
     "powered",
     "printable",
     "quoted",
-    "read_bounded",
+    "read_file",
     "read_header",
     "read_json",
     "read_member",

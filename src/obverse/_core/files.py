@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from .errors import BadInput, ObverseError
 
@@ -59,7 +59,7 @@ def quoted(path: str | os.PathLike[str]) -> str:
     return shlex.quote(os.fspath(path))
 
 
-def replace_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def replace_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """`write` a temporary file beside `path`, flush it to disk, and put it in place in one step.
 
     The temporary file has a name that no other write has, and is made new: two processes that write the same
@@ -68,9 +68,9 @@ def replace_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}{TEMPORARY}")
     with explained(path):
         try:
-            with temporary.open("xb") as file:  # x: never through a link, never into a file that is there
-                write(file)
-                file.flush()
+            temporary.touch(exist_ok=False)  # never through a link, never into a file that is there
+            write(temporary)
+            with temporary.open("rb") as file:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
             sync_folder(path.parent)
@@ -79,16 +79,19 @@ def replace_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    replace_atomically(path, lambda file: file.write(text.encode()))
+    replace_atomically(path, lambda temporary: temporary.write_bytes(text.encode()))
 
 
 def append_text(path: Path, text: str) -> None:
     """Add to a file of our own, on disk before this returns; a link in its place is refused."""
-    with explained(path):
-        with open(path, "ab", opener=lambda name, flags: os.open(name, flags | _NO_LINK, 0o666)) as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | _NO_LINK, 0o666)
+
+    with explained(path), open(path, "ab", opener=opener) as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def make_inside(folder: Path) -> None:
@@ -99,28 +102,30 @@ def make_inside(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def read_bounded(path: Path, what: str, limit: int) -> bytes:
-    """The content of an untrusted file of at most `limit` bytes; pipes and devices, which may have no end,
-    are refused. A file that is not there stays a FileNotFoundError, for whoever has a sentence for it."""
+def read_file(path: Path, what: str, limit: int | None = None) -> bytes:
+    """The content of an untrusted file, of at most `limit` bytes where one is given.
+
+    Pipes and devices, which may have no end, are refused. What the system refuses stays an OSError, for
+    whoever has a sentence for it.
+    """
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
             raise BadInput(f"a file for {what}", got=f"{path}, which is none", do="check the path")
-        content = file.read(limit + 1) if about.st_size <= limit else b""
-    if about.st_size > limit or len(content) > limit:
-        size = f"{max(about.st_size, len(content)):,} bytes in {path}"
-        raise BadInput(f"{what} of at most {limit:,} bytes", got=size, do="this is not one of ours")
-    return content
+        if limit is not None and about.st_size > limit:
+            size = f"{about.st_size:,} bytes in {path}"
+            raise BadInput(f"{what} of at most {limit:,} bytes", got=size, do="this is not one of ours")
+        return file.read(about.st_size)  # and no more, should it be growing
 
 
 def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
-def read_json(path: Path, what: str) -> dict[str, Any]:
-    """A JSON object from an untrusted file, its size checked first."""
+def read_json(path: Path, what: str, limit: int | None = None) -> dict[str, Any]:
+    """A JSON object from an untrusted file, its size checked first: `limit`, or `MAX_JSON` bytes."""
     try:
-        value = parse_json(read_bounded(path, what, MAX_JSON).decode())
+        value = parse_json(read_file(path, what, limit or MAX_JSON).decode())
     except BadInput:
         raise
     except FileNotFoundError:

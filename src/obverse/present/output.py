@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, TypeVar
 
 import typer
 
-from .._core import BadInput, Record, explained, record_text, replace_atomically
+from .._core import BadInput, Record, explained, held, record_text, replace_atomically
 from .registry import ResultType
 
 T = TypeVar("T", bound=Record)
@@ -80,7 +82,6 @@ def write_result(
     all that it may write. What an earlier command left of these, and its page, is removed before the new JSON
     file takes its place: whenever the process is killed, everything there belongs to one result.
     """
-
     old = [out / name for name in (entry.html, *beside)] if (out / entry.name).exists() else []
     for folder in {(out / name).parent for name in beside} - {out}:
         if folder.is_symlink():
@@ -103,11 +104,33 @@ def echo_page(entry: ResultType, path: Path, as_json: bool) -> None:
     echo(f"page: {entry.write(path)}", as_json)
 
 
-def make_folder(out: Path | None) -> None:
-    """The folder of --out, if given; before the measurement, so that no time is lost to a wrong one."""
-    if out is not None:
-        with explained(out):
-            out.mkdir(parents=True, exist_ok=True)
+_HELD: ContextVar[ExitStack | None] = ContextVar("_HELD", default=None)
+
+
+@contextmanager
+def holding_folders() -> Iterator[None]:
+    """A command: the folders that are made in it are its own until it ends."""
+    with ExitStack() as folders:
+        token = _HELD.set(folders)
+        try:
+            yield
+        finally:
+            _HELD.reset(token)
+
+
+def make_folder(out: Path | None, hold: bool = True) -> None:
+    """The folder of --out, if given; before the measurement, so that no time is lost to a wrong one.
+
+    Another command that is at work in it is told, and so is one that comes until this one ends. Without
+    `hold` that is left to the measurement itself.
+    """
+    if out is None:
+        return
+    with explained(out):
+        out.mkdir(parents=True, exist_ok=True)
+    folders = _HELD.get()
+    if hold and folders is not None:
+        folders.enter_context(held(out))
 
 
 def echo(text: str, as_json: bool) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def save_png(path: Path, image: Image) -> None:
     """In one step."""
-    replace_atomically(path, lambda file: image.save(file, format="PNG", optimize=True))
+    replace_atomically(path, lambda temporary: image.save(temporary, format="PNG", optimize=True))
 
 
 def png_bytes(pixels: Pixels) -> bytes:

@@ -18,6 +18,7 @@ from .._core import (
     ObverseError,
     OneLine,
     explained,
+    locked,
     mean_and_se,
     quoted,
     read_json,
@@ -27,7 +28,7 @@ from .._core import (
 from ..data import Dataset, load
 from ._classify import ClassifierTask, fit_classifier
 from ._rundir import RunRecord, read_run, ready_run
-from ._settings import Settings
+from ._settings import MAX_PLAN, Settings
 from ._variants import VARIANTS, VARIED, WEIGHTED
 
 FORMAT = 1
@@ -115,12 +116,9 @@ def compare(
         "seeds": list(seeds),
     }
     place = out / "comparison.json"
-    if place.exists() and read_plan(out) != Plan(base, tuple(variants), weight, tuple(seeds)):
-        raise BadInput(
-            f"the settings of {place}",
-            got="others",
-            do=f"choose another --out, or go on with: obverse compare --resume {quoted(out)}",
-        )
+    asked = Plan(base, tuple(variants), weight, tuple(seeds))
+    if place.exists():
+        refuse_other(out, asked)
     data: Dataset | None = None
     if not place.exists():
         data = load(base.data, base.data_root)
@@ -128,8 +126,10 @@ def compare(
             ClassifierTask(settings, data)  # refuses what is wrong before anything is written
     with explained(out):
         out.mkdir(parents=True, exist_ok=True)
-    if not place.exists():
-        write_json(place, record)
+    with locked(out):  # of two that begin at once one writes its plan, and the other finds it
+        if not place.exists():
+            write_json(place, record)
+        refuse_other(out, asked)
     todo = [(name, replace(planned[name], seed=seed)) for seed in seeds for name in variants]
     if jobs is not None:
         in_processes(todo, out, jobs, on_end)
@@ -143,6 +143,16 @@ def compare(
         if on_end:
             on_end(name, settings.seed)
     return summarize(read_comparison(out))
+
+
+def refuse_other(out: Path, asked: Plan) -> None:
+    """An error if the comparison in a directory is another one."""
+    if read_plan(out) != asked:
+        raise BadInput(
+            f"the settings of {out / 'comparison.json'}",
+            got="others",
+            do=f"choose another --out, or go on with: obverse compare --resume {quoted(out)}",
+        )
 
 
 def begin_run(out: Path, variant: str, settings: Settings) -> Path | None:
@@ -232,7 +242,7 @@ class Plan:
 
 def read_plan(path: Path) -> Plan:
     place = path / "comparison.json"
-    record = read_json(place, "the comparison.json of a comparison")
+    record = read_json(place, "the comparison.json of a comparison", MAX_PLAN)
     variants, seeds, weight = record.get("variants"), record.get("seeds"), record.get("weight")
     if record.get("format") != FORMAT or not isinstance(record.get("base"), dict):
         raise BadInput(f"a comparison of format {FORMAT}", got=f"{place}", do="start a new one")

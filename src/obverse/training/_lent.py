@@ -18,7 +18,11 @@ def open_net(path: Path) -> NetRun:
     def trained(data: Any) -> Any:
         return load_trained(settings, data, path / "model.safetensors")
 
-    return NetRun(settings.data, settings.data_root, trained, partial(initial_net, settings))
+    def initial(data: Any) -> Any:
+        model = path / "model.safetensors"
+        return initial_net(settings, data, model.stat().st_size if model.is_file() else 0)
+
+    return NetRun(settings.data, settings.data_root, trained, initial)
 
 
 def open_generator(path: Path) -> GeneratorRun:

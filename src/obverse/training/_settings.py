@@ -17,7 +17,20 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from .._core import DEVICES, BadInput, Control, Init, Labels, Net, Optimizer, Precision, is_device_name
+from .._core import (
+    DEVICES,
+    BadInput,
+    Control,
+    Init,
+    Labels,
+    Net,
+    Optimizer,
+    Precision,
+    is_device_name,
+    read_file,
+)
+
+MAX_PLAN = 2**20  # bytes of a file of settings, or of the plan of a comparison or a search
 
 # Names that settings had before they took PyTorch's; files and flags with these still work.
 RENAMED = {"rate": "lr", "decay": "weight_decay", "drops": "milestones", "batch": "batch_size"}
@@ -182,7 +195,9 @@ _LARGEST = sys.float_info.max
 def read_toml(path: Path) -> dict[str, Any]:
     """The table of a TOML settings file, unchecked; Settings.from_mapping checks it."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_file(path, "settings", MAX_PLAN).decode())
+    except BadInput:
+        raise
     except FileNotFoundError:
         raise BadInput("a settings file", got=f"no file {path}", do="check --config") from None
     except (OSError, ValueError, RecursionError) as error:

@@ -17,11 +17,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..._core import BadInput, Interrupted, ObverseError, stop_signals
+from ..._core import Interrupted, ObverseError, stop_signals
 from ...data import Dataset
 from .._classify import ClassifierTask, fit_classifier
 from .._fit import Diverged
-from .._rundir import create_run, read_run
+from .._rundir import read_run, ready_run
 from .._settings import Settings, foreign
 from .plan import data_name, load_planned, read_plan
 from .results import Retrained, SearchResult, write_result
@@ -70,13 +70,7 @@ def _run(study: Study, claim: Claim, data: Dataset, tell: OnEvent, stopped: thre
     """Train one setting, from its checkpoint if there is one, and tell the study how it ended."""
     path = trial_path(study.path, claim.number)
     settings = study.plan.settings(claim.lr, claim.weight)
-    if not (path / "config.json").exists():
-        create_run(path, settings)
-    run = read_run(path)
-    if run.settings != settings:
-        raise BadInput(
-            f"the settings of trial {claim.number} in {path}", got="others", do="move this run away"
-        )
+    run = ready_run(path, settings, f"trial {claim.number}", "move this run away")
     seen = time.monotonic() - SHOWN
 
     def on_step(step: int, total: int, loss: float) -> None:

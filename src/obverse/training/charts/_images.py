@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..._core import BadInput, explained, replace_atomically
+from ..._core import BadInput, make_inside, replace_atomically
 from ...data import Dataset, load
 from ...present import SCALING, Pixels, displayed
 from ...shadow import Shadow
@@ -65,8 +65,8 @@ def shadow_pictures(
     settings = record.settings
     data = load(settings.data, settings.data_root) if data is None else data
     check_images(data)
+    trained = load_trained(settings, data, record.path / "model.safetensors")  # refuses sizes it has not
     task = ClassifierTask(settings, data)
-    trained = load_trained(settings, data, record.path / "model.safetensors")
     final = Shadow(trained, input_shape=data.input_shape, signed=task.shadow.signed)
     order = torch.randperm(len(task.test_y), generator=torch.Generator().manual_seed(seed))
     shown = []
@@ -109,9 +109,8 @@ def shadow_grid(path: Path, out: Path | None = None, per_class: int = 3, seed: i
     """
     out = path / "images" / "shadows.png" if out is None else out
     image = _sheet(shadow_pictures(path, per_class, seed))
-    with explained(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-    replace_atomically(out, lambda file: image.save(file, format="PNG", optimize=True))
+    make_inside(out.parent)
+    replace_atomically(out, lambda temporary: image.save(temporary, format="PNG", optimize=True))
     return out
 
 

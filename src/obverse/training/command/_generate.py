@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -291,11 +291,12 @@ def write_samples(samples: Tensor, place: Path) -> None:
     numbers = samples.numpy()
     if place.suffix in (".npz", ".npy"):
 
-        def write(file: BinaryIO) -> None:
-            if place.suffix == ".npz":
-                np.savez(file, x=numbers)
-            else:
-                np.save(file, numbers)
+        def write(temporary: Path) -> None:
+            with temporary.open("wb") as file:
+                if place.suffix == ".npz":
+                    np.savez(file, x=numbers)
+                else:
+                    np.save(file, numbers)
 
         replace_atomically(place, write)
     elif place.suffix == ".png":
