@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,7 +148,7 @@ def check_left(folder: Path, old: Whole, new: Whole) -> None:
     assert shown <= old.files.keys() | new.files.keys()
 
 
-def survives(jobs: Crasher, name: str, given: Path, tmp_path: Path, points: range) -> None:
+def survives(jobs: Crasher, name: str, given: Path, tmp_path: Path, points: Sequence[int]) -> None:
     words = WRITING[name]
     old, new = (whole(jobs, words, given, tmp_path, seed) for seed in (0, 1))
     assert any(old.files[name] != new.files.get(name) for name in old.files)
@@ -193,11 +193,11 @@ def check_report(jobs: Crasher, out: Path) -> None:
 
 @pytest.mark.parametrize("name", ["audit against"])
 def test_a_command_that_is_killed_at_a_write_leaves_one_result_or_none(name, jobs, given, tmp_path):
-    survives(jobs, name, given, tmp_path, range(1, POINTS, 2))
+    survives(jobs, name, given, tmp_path, (2, 5, 8, 13))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in WRITING if name != "audit against"])
+@pytest.mark.parametrize("name", WRITING)
 def test_every_command_that_is_killed_at_a_write_leaves_one_result_or_none(name, jobs, trained, tmp_path):
     survives(jobs, name, trained, tmp_path, range(1, POINTS))
 

@@ -68,6 +68,40 @@ def _generator_settings(path: str) -> None:
     _read(path, lambda one: GeneratorSettings.from_mapping(read_toml(one), path).to_dict())
 
 
+def _probe(kind: str) -> None:
+    """What each kind of failure looks like, to see that it is noticed."""
+    if kind == "crash":
+        raise RuntimeError("not a sentence of ours")
+    if kind == "signal":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    elif kind == "memory":
+        bytearray(b"x" * (2 * MEMORY * 2**20))
+    elif kind == "promise":  # more than there is, asked for and refused, and told as if the file were wrong
+        try:
+            bytearray(100 * ROOM * 2**20)
+        except MemoryError as error:
+            raise ObverseError(f"expected a sound file; got {error!r}") from None
+    elif kind == "time":
+        while True:
+            pass
+    elif kind == "control":
+        raise ObverseError("expected a name; got \x1b[31mred")
+    elif kind == "output":
+        sys.stdout.write("\x9b31mred")
+    elif kind == "page":
+        Path("page.html").write_text("a\x07b", encoding="utf-8")
+    elif kind == "markup":
+        Path("page.html").write_text(f"<p>{MARKUP[0]}')</p>", encoding="utf-8")
+    elif kind == "executed":
+        Path(EXECUTED).touch()
+    elif kind == "written":
+        Path(OUTSIDE).write_text("changed", encoding="utf-8")
+    elif kind == "read":
+        sys.stdout.write(Path(OUTSIDE).read_text(encoding="utf-8"))
+    elif kind == "refused":
+        raise ObverseError("expected a number; got none")
+
+
 def readers() -> dict[str, Callable[..., None]]:
     """What is read by a function rather than by a command of its own."""
     from obverse.data import load, load_unlabelled
@@ -81,6 +115,7 @@ def readers() -> dict[str, Callable[..., None]]:
         "unlabelled": lambda path: _read(path, lambda one: load_unlabelled(one).x.shape),
         "settings": _settings,
         "generator settings": _generator_settings,
+        "probe": _probe,
     }
 
 

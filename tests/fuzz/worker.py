@@ -1,4 +1,4 @@
-"""Judges cases, one per line of JSON: {"format", "seed", "number"} or {"kept": name}. A process of its own, one thread."""
+"""Judges cases, one per line of JSON: {"format", "seed", "number"}, {"kept": name} or {"probe": kind}. A process of its own, one thread."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import os
 import sys
 import traceback
 import warnings
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from .case import Case
+from .case import OUTSIDE, SECRET, Case
+from .corpus import KEPT
 from .datasets import cifar, idx, images
 from .pickles import pt
 from .runs import result, run, toml
@@ -37,12 +39,19 @@ def make(kind: str, seed: int, number: int) -> Case:
     return FORMATS[kind][1](Random(f"{seed} {kind} {number}"))
 
 
+def wanted(job: Mapping[str, Any]) -> Case:
+    if "kept" in job:
+        return KEPT[job["kept"]]()
+    if "probe" in job:
+        return Case({OUTSIDE: SECRET.encode()}, ("probe", job["probe"]))
+    return make(job["format"], job["seed"], job["number"])
+
+
 def main() -> None:
     import torch
 
     from obverse.app import main as _  # the command line and all it imports
 
-    from .corpus import KEPT
     from .judge import judge
 
     torch.set_num_threads(1)
@@ -51,7 +60,7 @@ def main() -> None:
     for line in sys.stdin:
         job: dict[str, Any] = json.loads(line)
         try:
-            case = KEPT[job["kept"]]() if "kept" in job else make(job["format"], job["seed"], job["number"])
+            case = wanted(job)
         except Exception:  # a fault of the fuzzer's own, which is told like any other
             answer = {"outcome": "not made", "detail": traceback.format_exc()[-400:], "processor": 0, "megabytes": 0}
         else:

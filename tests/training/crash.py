@@ -11,7 +11,6 @@ import json
 import os
 import resource
 import signal
-import stat
 import sys
 import tempfile
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from obverse.app.main import main
+from obverse.app.report import PAGES
 from obverse.training import _classify as classify
 
 
@@ -55,21 +55,23 @@ def arm(operation: str, number: int) -> Callable[[], int]:
 
         setattr(place, name, call)
 
-    flush = os.fsync
-
-    def half(descriptor: int) -> None:
-        if stat.S_ISREG(os.fstat(descriptor).st_mode) and counts("write"):
-            os.ftruncate(descriptor, os.fstat(descriptor).st_size // 2)
-            die()
-        flush(descriptor)
-
-    os.fsync = half
     before("fsync", os, "fsync")
     before("replace", os, "replace")
     before("unlink", Path, "unlink")
     if operation == "step":
         before("step", classify.ClassifierTask, "step")
 
+    write_bytes = Path.write_bytes
+
+    def half(self: Path, content: Any) -> int:
+        if counts("write"):
+            with self.open("wb") as file:
+                file.write(content[: len(content) // 2])
+            die()
+        return write_bytes(self, content)
+
+    Path.write_bytes = half
+    Path.write_text = lambda self, text, encoding=None, **_: half(self, text.encode(encoding))
     return lambda: calls
 
 
@@ -108,7 +110,8 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     # Once, not in every child: what is imported at first use. An optimizer alone imports torch._dynamo.
-    for module in ("safetensors.torch", "sklearn.datasets", "filelock", "torch._dynamo"):
+    pages = (f"obverse.{room}.page" for room in PAGES)
+    for module in ("safetensors.torch", "sklearn.datasets", "filelock", "torch._dynamo", "jinja2", *pages):
         import_module(module)
 
     for line in sys.stdin:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import typer
 
@@ -87,10 +87,9 @@ def write_result(
         if folder.is_symlink():
             raise BadInput("a folder of its own for the pictures", got=f"a link at {folder}", do="remove it")
 
-    def write(file: BinaryIO) -> None:
-        file.write(record_text(result, entry.version).encode())
-        file.flush()  # a full disk is noticed here, before anything is removed
-        for path in old:
+    def write(temporary: Path) -> None:
+        temporary.write_text(record_text(result, entry.version), encoding="utf-8")
+        for path in old:  # not before: a full disk is noticed above
             path.unlink(missing_ok=True)
 
     replace_atomically(out / entry.name, write)
