@@ -27,10 +27,10 @@ TRAIN = ("--hidden", "6", "--epochs", "2", "--train-size", "60", "--batch-size",
 WRITING: dict[str, tuple[str, ...]] = {
     "audit": ("audit", "{in}/{seed}.safetensors", "--samples", "2", "--seed", "{seed}", "--out", "{out}"),
     "audit against": ("audit", "{in}/{seed}.safetensors", "--against", "{in}/2.safetensors", "--samples", "2", "--out", "{out}"),
-    "report": ("report", "{in}/audit{seed}/audit.json", "--out", "{out}/page.html"),
+    "report": ("report", "{in}/audit{seed}/audit.json", "--out", "{out}"),
     "memorize": ("memorize", "digits", "--points", "40", "--seed", "{seed}", "--out", "{out}"),
     "ladder": ("ladder", "--leaves", "4", "--steps", "0", "--seed", "{seed}", "--out", "{out}"),
-    "claims": ("claims", "run", "alm.lemma2.2", "--quick", "--jobs", "1", "--seed", "{seed}", "--out", "{out}"),
+    "claims": ("claims", "run", "alm.lemmaB.2", "--quick", "--jobs", "1", "--seed", "{seed}", "--out", "{out}"),
     "shadow": ("shadow", "{in}/run", "--samples", "20", "--seed", "{seed}", "--out", "{out}"),
     "sample": ("sample", "{in}/run", "--per-class", "1", "--seed", "{seed}", "--out", "{out}/shadows.png"),
     "generate sample": ("generate", "sample", "{in}/generator", "--count", "3", "--seed", "{seed}", "--force", "--out", "{out}/s.npz"),
@@ -108,11 +108,13 @@ class Whole:
     varying: frozenset[str]
 
 
-def whole(jobs: Crasher, words: tuple[str, ...], given: Path, tmp_path: Path, seed: int) -> Whole:
+def whole(
+    jobs: Crasher, words: tuple[str, ...], given: Path, tmp_path: Path, seed: int, may_exist: bool = True
+) -> Whole:
     found = []
     for turn in range(2):
         out = tmp_path / f"whole{seed}{turn}" / "out"
-        out.parent.mkdir()
+        (out if may_exist else out.parent).mkdir(parents=True)
         (done,) = jobs({"words": filled(words, given, out, seed)})
         assert done["code"] == 0, done
         found.append(contents(out))
@@ -155,7 +157,6 @@ def survives(jobs: Crasher, name: str, given: Path, tmp_path: Path, points: Sequ
     empty, full = tmp_path / "empty" / "out", tmp_path / "full" / "out"
     killed = 0
     for out in (empty, full):
-        out.parent.mkdir()
         before: dict[str, bytes] = {}
         command = filled(words, given, out, 1)
         for point in points:
@@ -163,14 +164,15 @@ def survives(jobs: Crasher, name: str, given: Path, tmp_path: Path, points: Sequ
             if out is full:
                 shutil.copytree(tmp_path / "whole00" / "out", out)
                 before = old.files
+            else:
+                out.mkdir(parents=True)
             (done,) = jobs({"words": command, "kill": ("any", point)})
             assert done["code"] in (-9, 0), done
             if done["code"] == 0:
                 break
             killed += 1
-            if out.exists():
-                check_left(out, old if before else new, new)
-                check_report(jobs, out)
+            check_left(out, old if before else new, new)
+            check_report(jobs, out)
         (done,) = jobs({"words": command})
         assert done["code"] == 0, done
         left = contents(out)
@@ -199,7 +201,7 @@ def test_a_command_that_is_killed_at_a_write_leaves_one_result_or_none(name, job
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WRITING)
 def test_every_command_that_is_killed_at_a_write_leaves_one_result_or_none(name, jobs, trained, tmp_path):
-    survives(jobs, name, trained, tmp_path, range(1, POINTS))
+    survives(jobs, name, trained, tmp_path, range(1, POINTS, 2))
 
 
 @pytest.mark.slow
@@ -207,7 +209,7 @@ def test_every_command_that_is_killed_at_a_write_leaves_one_result_or_none(name,
 def test_a_run_that_is_killed_again_and_again_is_resumed_and_does_not_look_finished_before(name, jobs, given, tmp_path):
     """Each process gets a few writes further than the last one, and dies."""
     start, resume = RESUMED[name]
-    expected = whole(jobs, start, given, tmp_path, 0)
+    expected = whole(jobs, start, given, tmp_path, 0, may_exist=False)
     out = tmp_path / "killed" / "out"
     out.parent.mkdir()
     marker = {"search": "plan.json", "compare": "comparison.json"}.get(name, "config.json")

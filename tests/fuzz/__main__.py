@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from measure import RESULTS, machine
@@ -19,6 +20,7 @@ from .judge import MEMORY, PASSED, SECONDS
 from .worker import FORMATS
 
 Job = dict[str, Any]
+BATCH = 12  # cases that share a process, unless one of them fails
 
 
 def work(jobs: queue.SimpleQueue[Job], done: list[Job], until: float) -> None:
@@ -29,17 +31,26 @@ def work(jobs: queue.SimpleQueue[Job], done: list[Job], until: float) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         while time.monotonic() < until:
-            try:
-                job = jobs.get_nowait()
-            except queue.Empty:
+            batch = taken(jobs)
+            if not batch:
                 break
-            process.stdin.write(json.dumps(job) + "\n")
+            process.stdin.write(json.dumps(batch) + "\n")
             process.stdin.flush()
-            answer = json.loads(process.stdout.readline())
-            done.append(answer)
-            if answer["outcome"] not in PASSED:
-                print(f"{answer['format']} {answer['seed']} {answer['number']}: {answer['outcome']}: {ascii(answer['detail'])[:400]}", flush=True)
+            for answer in json.loads(process.stdout.readline()):
+                done.append(answer)
+                if answer["outcome"] not in PASSED:
+                    case = f"{answer['format']} {answer['seed']} {answer['number']}"
+                    print(f"{case}: {answer['outcome']}: {ascii(answer['detail'])[:400]}", flush=True)
         process.stdin.close()
+
+
+def taken(jobs: queue.SimpleQueue[Job]) -> list[Job]:
+    """The next few."""
+    found: list[Job] = []
+    with suppress(queue.Empty):
+        while len(found) < BATCH:
+            found.append(jobs.get_nowait())
+    return found
 
 
 def figures(done: list[Job], seed: int, seconds: float) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,6 +21,7 @@ Files = dict[str, bytes]
 
 def made(make: Callable[[Path], object]) -> Files:
     """The files that `make` leaves in a folder; in a process of its own, so that this one stays without threads."""
+    import_module("torch._dynamo")  # an optimizer imports it, which takes seconds: once, not in every process
     with tempfile.TemporaryDirectory() as name:
         if (process := os.fork()) == 0:
             code = 1

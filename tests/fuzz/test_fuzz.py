@@ -35,9 +35,10 @@ class Judges:
             )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(job) + "\n")
+        self.process.stdin.write(json.dumps([job]) + "\n")
         self.process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        answer: dict[str, Any]
+        (answer,) = json.loads(self.process.stdout.readline())
         return answer
 
     def close(self) -> None:

@@ -1,4 +1,7 @@
-"""Judges cases, one per line of JSON: {"format", "seed", "number"}, {"kept": name} or {"probe": kind}. A process of its own, one thread."""
+"""Judges cases, a list per line of JSON. A process of its own, with one thread, so that it can fork.
+
+Each is {"format", "seed", "number"}, {"kept": name} or {"probe": kind}.
+"""
 
 from __future__ import annotations
 
@@ -52,21 +55,26 @@ def main() -> None:
 
     from obverse.app import main as _  # the command line and all it imports
 
-    from .judge import judge
-
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     for line in sys.stdin:
-        job: dict[str, Any] = json.loads(line)
-        try:
-            case = wanted(job)
-        except Exception:  # a fault of the fuzzer's own, which is told like any other
-            answer = {"outcome": "not made", "detail": traceback.format_exc()[-400:], "processor": 0, "megabytes": 0}
-        else:
-            answer = judge(case)
-        answers.write(json.dumps(job | answer) + "\n")
+        answers.write(json.dumps(answered(json.loads(line))) + "\n")
         answers.flush()
+
+
+def answered(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    from .judge import judge_all
+
+    made, unmade = [], []
+    for job in jobs:
+        try:
+            made.append((job, wanted(job)))
+        except Exception:  # a fault of the fuzzer's own, which is told like any other
+            detail = traceback.format_exc()[-400:]
+            unmade.append(job | {"outcome": "not made", "detail": detail, "processor": 0, "megabytes": 0})
+    found = judge_all([case for _, case in made])
+    return unmade + [job | answer for (job, _), answer in zip(made, found, strict=True)]
 
 
 if __name__ == "__main__":
