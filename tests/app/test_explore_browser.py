@@ -406,7 +406,7 @@ class Stranger:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 heard.append(f"{self.path} {self.headers}")
-                body = b'{"salt": "00", "masked": "00", "proof": "0"}'
+                body = b'{"salt": "00", "proof": "0"}'
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

@@ -128,7 +128,7 @@ def test_a_layer_may_be_called_anything(obverse, tmp_path, name):
         done = obverse("audit", tmp_path / "a.json", *words)
         assert (done.code, done.err) == (0, "")
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.out)
-        shown = "".join(letter if letter.isprintable() else "�" for letter in name)
+        shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in name)
         assert any(line.startswith(shown) for line in done.out.splitlines())
 
 

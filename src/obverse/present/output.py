@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import typer
 
-from .._core import BadInput, Record, explained, held, record_text, replace_atomically
+from .._core import BadInput, Record, explained, held, printable, record_text, replace_atomically
 from .registry import ResultType
 
 T = TypeVar("T", bound=Record)
@@ -134,7 +134,7 @@ def make_folder(out: Path | None, hold: bool = True) -> None:
 
 def echo(text: str, as_json: bool) -> None:
     """A line beside the result: with --json it goes to stderr."""
-    typer.echo(text, err=as_json)
+    typer.echo(printable(text), err=as_json)
 
 
 def echo_quick(what: str, as_json: bool) -> None:

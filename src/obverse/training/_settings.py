@@ -27,6 +27,7 @@ from .._core import (
     Optimizer,
     Precision,
     is_device_name,
+    printable,
     read_file,
 )
 
@@ -49,7 +50,7 @@ def with_new_names(values: Mapping[str, Any], renamed: Mapping[str, str], source
     if new:
         _noted.update(new)
         pairs = ", ".join(f"{name} is now {renamed[name]}" for name in new)
-        sys.stderr.write(f"note: old names of settings in {source}: {pairs}\n")
+        sys.stderr.write(f"note: old names of settings in {printable(source)}: {pairs}\n")
     return {renamed.get(name, name): value for name, value in values.items()}
 
 

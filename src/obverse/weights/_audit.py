@@ -18,6 +18,7 @@ from ._activations import own_activations
 from ._biases import offsets
 from ._controls import root_mean_square
 from ._entries import entries
+from ._range import out_of_range
 from ._readers.open import WeightSource, open_weights
 from ._readers.stored import Weight
 from ._reversibility import reversals
@@ -114,6 +115,8 @@ def audit_layer(
     if float(matrix.min()) == float(matrix.max()):
         sentence = f"not random-like: all entries are {float(matrix[0, 0]):g}"
         return LayerAudit(**about, verdict="not random-like", sentence=sentence)
+    if reason := out_of_range(matrix, bias):
+        return LayerAudit(**about, verdict="not judged", sentence=reason)
     reversal = reversals(matrix, bias, keep=keep, samples=samples, own=own, generator=generator)
     middle = reversal[len([one for one in reversal if one.source == "random"]) // 2]
     found = entries(
