@@ -15,12 +15,13 @@ WATCHER_PIP := $(WATCHER)/bin/python -m pip --disable-pip-version-check
 TRIAL := .venv-release
 TRIAL_PIP := $(TRIAL)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-all browser cover release lint docs experiments-quick claims architectures bench bench-memorize bench-weightwatcher clean
+.PHONY: help demo test test-all fuzz browser cover release lint docs experiments-quick claims architectures bench bench-memorize bench-weightwatcher clean
 
 help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
 	@echo "make test      lint, types, tests"
 	@echo "make test-all  the slow tests too"
+	@echo "make fuzz      hostile files of every format, a quarter of an hour; figures in benchmarks/results/fuzz.json"
 	@echo "make browser   install Chromium and its driver (Debian, Ubuntu), for the tests of pages"
 	@echo "make docs      rebuild tables and figures from experiments/results, then the site in docs/_build/html"
 	@echo "make experiments-quick  every training experiment in small, in minutes; figures in runs/quick and docs"
@@ -75,6 +76,9 @@ lint: $(VENV)/developer
 
 test: lint
 	$(BIN)/pytest -m "not slow" -n auto --dist worksteal
+
+fuzz: $(VENV)/developer
+	PYTHONPATH=tests:benchmarks:. $(BIN)/python -m fuzz
 
 # The only command that changes the machine, and only when asked to.
 browser:

@@ -1,8 +1,9 @@
 """kill −9 at every write of every command that writes: what is left is whole or can be taken up again.
 
-The process dies before and after each file is put in its place, with half of it written, before each removal. A command
-is killed in an empty folder, and in one that holds the result of the same command with other numbers: there must never
-be a mixture of the two, nor a page or a file that is not whole. Then the same command is run to its end.
+The process dies before and after each file is put in its place, with half of it written, before each removal.
+A command is killed in an empty folder, and in one that holds the result of the same command with other
+numbers: there must never be a mixture of the two, nor a page or a file that is not whole. Then it is run to
+its end.
 """
 
 from __future__ import annotations
@@ -22,21 +23,63 @@ from safetensors.torch import load_file, save_file
 from obverse.app.main import COMMANDS, GROUPS
 from training.helpers import Crasher
 
-# Small enough to be killed dozens of times. {out} is the folder, {seed} differs between the old and the new result.
+# Small enough to be killed dozens of times. {out} is the folder, {seed} differs between old result and new.
 TRAIN = ("--hidden", "6", "--epochs", "2", "--train-size", "60", "--batch-size", "20")
 WRITING: dict[str, tuple[str, ...]] = {
     "audit": ("audit", "{in}/{seed}.safetensors", "--samples", "2", "--seed", "{seed}", "--out", "{out}"),
-    "audit against": ("audit", "{in}/{seed}.safetensors", "--against", "{in}/2.safetensors", "--samples", "2", "--out", "{out}"),
+    "audit against": (
+        "audit",
+        "{in}/{seed}.safetensors",
+        "--against",
+        "{in}/2.safetensors",
+        "--samples",
+        "2",
+        "--out",
+        "{out}",
+    ),
     "report": ("report", "{in}/audit{seed}/audit.json", "--out", "{out}"),
     "memorize": ("memorize", "digits", "--points", "40", "--seed", "{seed}", "--out", "{out}"),
     "ladder": ("ladder", "--leaves", "4", "--steps", "0", "--seed", "{seed}", "--out", "{out}"),
-    "claims": ("claims", "run", "alm.lemmaB.2", "--quick", "--jobs", "1", "--seed", "{seed}", "--out", "{out}"),
+    "claims": (
+        "claims",
+        "run",
+        "alm.lemmaB.2",
+        "--quick",
+        "--jobs",
+        "1",
+        "--seed",
+        "{seed}",
+        "--out",
+        "{out}",
+    ),
     "shadow": ("shadow", "{in}/run", "--samples", "20", "--seed", "{seed}", "--out", "{out}"),
     "sample": ("sample", "{in}/run", "--per-class", "1", "--seed", "{seed}", "--out", "{out}/shadows.png"),
-    "generate sample": ("generate", "sample", "{in}/generator", "--count", "3", "--seed", "{seed}", "--force", "--out", "{out}/s.npz"),
-    "generate sample folder": ("generate", "sample", "{in}/generator", "--count", "3", "--seed", "{seed}", "--force", "--out", "{out}/s"),
+    "generate sample": (
+        "generate",
+        "sample",
+        "{in}/generator",
+        "--count",
+        "3",
+        "--seed",
+        "{seed}",
+        "--force",
+        "--out",
+        "{out}/s.npz",
+    ),
+    "generate sample folder": (
+        "generate",
+        "sample",
+        "{in}/generator",
+        "--count",
+        "3",
+        "--seed",
+        "{seed}",
+        "--force",
+        "--out",
+        "{out}/s",
+    ),
     "diversity": ("diversity", "{in}/generator", "--quick", "--seed", "{seed}", "--out", "{out}"),
-}  # fmt: skip
+}
 # These refuse a folder that holds a run already; a run that was cut off is resumed.
 RESUMED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "train": (("train", *TRAIN, "--out", "{out}"), ("train", "--resume", "{out}")),
@@ -45,14 +88,42 @@ RESUMED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("compare", "--resume", "{out}"),
     ),
     "search": (
-        ("search", *TRAIN, "--lrs", "0.05,0.1", "--weights", "0,1", "--validation", "20", "--jobs", "1", "--out", "{out}"),
+        (
+            "search",
+            *TRAIN,
+            "--lrs",
+            "0.05,0.1",
+            "--weights",
+            "0,1",
+            "--validation",
+            "20",
+            "--jobs",
+            "1",
+            "--out",
+            "{out}",
+        ),
         ("search", "--resume", "{out}", "--jobs", "1"),
     ),
     "generate train": (
-        ("generate", "train", "--model", "vae", "--hidden", "6", "--latent", "3", "--epochs", "2", "--train-size", "60", "--out", "{out}"),
+        (
+            "generate",
+            "train",
+            "--model",
+            "vae",
+            "--hidden",
+            "6",
+            "--latent",
+            "3",
+            "--epochs",
+            "2",
+            "--train-size",
+            "60",
+            "--out",
+            "{out}",
+        ),
         ("generate", "train", "--resume", "{out}"),
     ),
-}  # fmt: skip
+}
 READING = {"explore", "doctor"}  # nothing that a later command reads
 POINTS = 40  # more writes than any of these does; a command that is through before is killed no more
 
@@ -88,7 +159,10 @@ def trained(jobs: Crasher, given: Path) -> Path:
 
 
 def filled(words: tuple[str, ...], given: Path, out: Path, seed: int) -> list[str]:
-    return [word.replace("{in}", str(given)).replace("{out}", str(out)).replace("{seed}", str(seed)) for word in words]
+    return [
+        word.replace("{in}", str(given)).replace("{out}", str(out)).replace("{seed}", str(seed))
+        for word in words
+    ]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -142,7 +216,11 @@ def check_left(folder: Path, old: Whole, new: Whole) -> None:
         check_file(folder / name)
     shown = {name for name in left if Path(name).suffix != ".png" or not name.startswith("images/")}
     shown |= {name for name in left if any(other.endswith("-pictures.json") for other in left)}
-    fixed = {name for name in shown if name not in old.varying | new.varying and name in old.files.keys() & new.files.keys()}
+    fixed = {
+        name
+        for name in shown
+        if name not in old.varying | new.varying and name in old.files.keys() & new.files.keys()
+    }
     from_old = {name for name in fixed if left[name] == old.files[name] != new.files[name]}
     from_new = {name for name in fixed if left[name] == new.files[name] != old.files[name]}
     assert from_old | from_new | {name for name in fixed if old.files[name] == new.files[name]} == fixed
@@ -206,7 +284,9 @@ def test_every_command_that_is_killed_at_a_write_leaves_one_result_or_none(name,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RESUMED)
-def test_a_run_that_is_killed_again_and_again_is_resumed_and_does_not_look_finished_before(name, jobs, given, tmp_path):
+def test_a_run_that_is_killed_again_and_again_is_resumed_and_does_not_look_finished_before(
+    name, jobs, given, tmp_path
+):
     """Each process gets a few writes further than the last one, and dies."""
     start, resume = RESUMED[name]
     expected = whole(jobs, start, given, tmp_path, 0, may_exist=False)

@@ -1,4 +1,7 @@
-"""`make fuzz`: all formats, on all processors; figures in benchmarks/results/fuzz.json. Exit code 1 if a case failed."""
+"""`make fuzz`: all formats, on all processors; figures in benchmarks/results/fuzz.json.
+
+Exit code 1 if a case failed, or if there was no time for all of them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ def work(jobs: queue.SimpleQueue[Job], done: list[Job], until: float) -> None:
     """One worker process, until there is nothing left to do or no time."""
     command = [sys.executable, "-m", "fuzz.worker"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         while time.monotonic() < until:
@@ -91,7 +96,9 @@ def main() -> int:
     if given.only:
         counts = {given.only: counts[given.only] if given.case is None else range(given.case, given.case + 1)}
     # In turn, so that a run that ends early has seen something of every format.
-    order = sorted((number / len(numbers), kind, number) for kind, numbers in counts.items() for number in numbers)
+    order = sorted(
+        (number / len(numbers), kind, number) for kind, numbers in counts.items() for number in numbers
+    )
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     for _, kind, number in order:
         jobs.put({"format": kind, "seed": given.seed, "number": number})
@@ -103,11 +110,16 @@ def main() -> int:
     for thread in threads:
         thread.join()
     found = figures(done, given.seed, time.monotonic() - begin)
-    print(f"{found['cases']:,} of {len(order):,} cases: {found['refused']:,} refused, {found['accepted']:,} accepted, failed: {found['failed'] or 'none'}")
+    print(
+        f"{found['cases']:,} of {len(order):,} cases: {found['refused']:,} refused, "
+        f"{found['accepted']:,} accepted, failed: {found['failed'] or 'none'}"
+    )
     if given.case is not None:
         print(json.dumps(done, indent=2))
     elif not given.only and given.share == 1 and len(done) == len(order):
-        (RESULTS / "fuzz.json").write_text(json.dumps(found | {"machine": where}, indent=2, ensure_ascii=False) + "\n")
+        (RESULTS / "fuzz.json").write_text(
+            json.dumps(found | {"machine": where}, indent=2, ensure_ascii=False) + "\n"
+        )
     return int(bool(found["failed"]) or len(done) < len(order))
 
 

@@ -21,7 +21,10 @@ def idx(random: Random) -> Case:
     kind = random.randrange(6)
     if kind == 0:
         sides = [number(random) % 2**32 for _ in shape]
-        content = struct.pack(f">BBBB{dimensions}I", 0, 0, random.choice((8, 8, 9, 13)), dimensions, *sides) + content[4 + 4 * dimensions :]
+        content = (
+            struct.pack(f">BBBB{dimensions}I", 0, 0, random.choice((8, 8, 9, 13)), dimensions, *sides)
+            + content[4 + 4 * dimensions :]
+        )
     elif kind == 1:
         content = some_bytes(content, random)
     elif kind == 2:
@@ -44,12 +47,17 @@ def cifar(random: Random) -> Case:
     record = labels + 3072
     files: dict[str, Content] = {}
     for part in range(random.choice((1, 2))):
-        content = b"".join(bytes([random.randrange(10)] * labels) + random.randbytes(3072) for _ in range(random.randrange(4)))
+        content = b"".join(
+            bytes([random.randrange(10)] * labels) + random.randbytes(3072)
+            for _ in range(random.randrange(4))
+        )
         if random.random() < 0.5:
             content = some_bytes(content, random)
         elif random.random() < 0.3:
             content = content[: random.randrange(len(content) + 1)]
-        files[f"batch{part}.bin"] = Sparse(content, record * random.choice((10, 10**7))) if random.random() < 0.02 else content
+        files[f"batch{part}.bin"] = (
+            Sparse(content, record * random.choice((10, 10**7))) if random.random() < 0.02 else content
+        )
     if random.random() < 0.05:
         files["batch0.bin"] = Link("batch0.bin")
     return Case(files, (f"cifar{labels}", *files))
@@ -102,7 +110,10 @@ def name_of(random: Random) -> str:
 def images(random: Random) -> Case:
     """Folders of classes, with broken images, names and links."""
     files: dict[str, Content] = {}
-    classes = [name_of(random) if random.random() < 0.25 else label for label in ("cat", "dog", "owl")[: random.randrange(1, 4)]]
+    classes = [
+        name_of(random) if random.random() < 0.25 else label
+        for label in ("cat", "dog", "owl")[: random.randrange(1, 4)]
+    ]
     prefixes = random.choice((("",), ("",), ("train/", "test/")))
     for prefix in prefixes:
         for label in classes:
@@ -117,7 +128,16 @@ def images(random: Random) -> Case:
                 elif kind < 0.33:
                     content = image(random, random.choice((1, 2, 7, 300)))
                 elif kind < 0.36:
-                    content = random.choice((b"", b"GIF89a", Link(f"{index}.png"), Link("/dev/zero"), Link("../../nowhere"), Sparse(b"\x89PNG\r\n\x1a\n", 2**32)))
+                    content = random.choice(
+                        (
+                            b"",
+                            b"GIF89a",
+                            Link(f"{index}.png"),
+                            Link("/dev/zero"),
+                            Link("../../nowhere"),
+                            Sparse(b"\x89PNG\r\n\x1a\n", 2**32),
+                        )
+                    )
                 files[f"d/{prefix}{label}/{name}"] = content
     files[OUTSIDE] = b"outside"
     return Case(files, (random.choice(("data", "unlabelled")), "d"))

@@ -1,8 +1,8 @@
 """Runs one case in a forked process with bounds on time and memory, and says what became of it.
 
-A case is accepted or refused in a sentence. It fails by any other exception, by a signal, by time or memory beyond the
-bounds, by running what it carries, by touching what lies outside its folder, and by control characters or its own
-markup in what a person sees.
+A case is accepted or refused in a sentence. It fails by any other exception, by a signal, by time or memory
+beyond the bounds, by running what it carries, by touching what lies outside its folder, and by control
+characters or its own markup in what a person sees.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 import traceback
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -30,7 +31,9 @@ from .case import EXECUTED, OUTSIDE, SECRET, Case
 SECONDS = 10  # of the processor, for one case; what is left of it is valid in a hundredth
 PATIENCE = 300  # seconds by the clock, for what waits without working
 MEMORY = 512  # megabytes beyond what the process had before; the files of a case have a few at most
-ROOM = 4096  # megabytes of addresses beyond that: a larger block is refused by the system, which counts as well
+ROOM = (
+    4096  # megabytes of addresses beyond that: a larger block is refused by the system, which counts as well
+)
 BIDIRECTIONAL = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 MARKUP = ("<script>alert('canary", "<img src=x")
 PASSED = ("accepted", "refused")
@@ -75,7 +78,7 @@ def _probe(kind: str) -> None:
     if kind == "signal":
         os.kill(os.getpid(), signal.SIGSEGV)
     elif kind == "memory":
-        bytearray(b"x" * (2 * MEMORY * 2**20))
+        sys.stdout.write(str(len(b"x" * ((MEMORY + 50) * 2**20))))
     elif kind == "promise":  # more than there is, asked for and refused, and told as if the file were wrong
         try:
             bytearray(100 * ROOM * 2**20)
@@ -85,7 +88,12 @@ def _probe(kind: str) -> None:
         while True:
             pass
     elif kind == "control":
-        raise ObverseError("expected a name; got \x1b[31mred")
+
+        class Uncleaned(ObverseError):
+            def __str__(self) -> str:
+                return "expected a name; got \x1b[31mred"
+
+        raise Uncleaned
     elif kind == "output":
         sys.stdout.write("\x9b31mred")
     elif kind == "page":
@@ -122,7 +130,9 @@ def readers() -> dict[str, Callable[..., None]]:
 def control(text: str, allowed: str = "\n") -> str | None:
     """The first character that could steer a terminal or mislead a reader."""
     for letter in text:
-        if letter not in allowed and (unicodedata.category(letter) in ("Cc", "Cs") or letter in BIDIRECTIONAL):
+        if letter not in allowed and (
+            unicodedata.category(letter) in ("Cc", "Cs") or letter in BIDIRECTIONAL
+        ):
             return ascii(letter)
     return None
 
@@ -188,10 +198,12 @@ def _child(cases: Sequence[Case], root: Path) -> None:
         os.close(out)
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+        start = time.process_time()
         outcome, sentence = _run(case.words)
         sys.stdout.flush()
         sys.stderr.flush()
-        said = {"outcome": outcome, "said": sentence, "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        said = (outcome, sentence, peak, time.process_time() - start)
         (here / "said").write_text(json.dumps(said), encoding="utf-8")
     modules = [name for name in sys.modules if name not in before and not name.startswith("__")]
     (root / "modules").write_text("\n".join(modules), encoding="utf-8")
@@ -231,19 +243,19 @@ def _judged(cases: Sequence[Case]) -> list[dict[str, Any]]:
                 traceback.print_exc()
             finally:
                 os._exit(code)
-        _, status, usage = os.wait4(process, 0)
+        status = os.waitpid(process, 0)[1]
         _import_what_it_imported(root / "modules")
         found = []
         for place in range(len(cases)):
             here = root / str(place)
-            outcome, detail, peak = _outcome(os.waitstatus_to_exitcode(status), here)
+            outcome, detail, peak, processor = _outcome(os.waitstatus_to_exitcode(status), here)
             megabytes = max(0.0, peak - resident)
             if outcome in PASSED and megabytes > MEMORY:
                 outcome, detail = "memory", f"{megabytes:.0f} MB; {detail[:200]}"
             if outcome in PASSED:
                 outcome, detail = _seen(here, here / "case", outcome, detail, outside[place])
-            processor = round((usage.ru_utime + usage.ru_stime) / len(cases), 3)
-            found.append({"outcome": outcome, "detail": detail, "processor": processor, "megabytes": round(megabytes, 1)})
+            worst = {"processor": round(processor, 3), "megabytes": round(megabytes, 1)}
+            found.append({"outcome": outcome, "detail": detail, **worst})
         return found
     finally:
         shutil.rmtree(root, ignore_errors=True)
@@ -253,17 +265,19 @@ def _resident() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
-def _outcome(code: int, here: Path) -> tuple[str, str, float]:
-    """As seen from outside, with the most megabytes that the process had by then."""
+def _outcome(code: int, here: Path) -> tuple[str, str, float, float]:
+    """What became of it, the sentence, the most megabytes that the process had by then, its seconds."""
     if (here / "said").exists():
-        said = json.loads((here / "said").read_text(encoding="utf-8"))
-        return said["outcome"], said["said"], said["megabytes"]
+        outcome, sentence, peak, seconds = json.loads((here / "said").read_text(encoding="utf-8"))
+        return outcome, sentence, peak, seconds
     if code in (-signal.SIGPROF, -signal.SIGALRM):
-        limit = f"more than {SECONDS} s of work" if code == -signal.SIGPROF else f"{PATIENCE} s without an end"
-        return "time", limit, 0.0
+        limit = (
+            f"more than {SECONDS} s of work" if code == -signal.SIGPROF else f"{PATIENCE} s without an end"
+        )
+        return "time", limit, 0.0, SECONDS
     output = here / "output"
     said = output.read_text(encoding="utf-8", errors="replace") if output.exists() else ""
-    return "crash", signal.Signals(-code).name if code < 0 else said[-500:], 0.0
+    return "crash", signal.Signals(-code).name if code < 0 else said[-500:], 0.0, 0.0
 
 
 def _import_what_it_imported(file: Path) -> None:
@@ -277,7 +291,7 @@ def _seen(root: Path, folder: Path, outcome: str, sentence: str, outside: bytes)
     """What a person sees, and what lies there afterwards."""
     output = (root / "output").read_text(encoding="utf-8", errors="surrogateescape")
     if (found := control(sentence, "")) or (found := control(output)):
-        return "control", f"{found} in {ascii((sentence if control(sentence, '') else output)[:300])}"
+        return "control", f"{found} in {(sentence if control(sentence, '') else output)[:300]!a}"
     pages = [path for path in folder.rglob("*.html") if path.is_file() and not path.is_symlink()]
     for page in pages:
         content = page.read_text(encoding="utf-8", errors="surrogateescape")

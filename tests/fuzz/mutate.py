@@ -13,17 +13,62 @@ from .case import EXECUTED
 
 NUMBERS = (
     *(0, 1, 2, 3, 7, 64, 255, 256, 1000, 65535, 65536, 2**24),
-    *(2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, 2**53, 2**61, 2**62, 2**63 - 1, 2**63, 2**64, 10**30, 10**400),
+    *(
+        2**31 - 1,
+        2**31,
+        2**32 - 1,
+        2**32,
+        2**40,
+        2**53,
+        2**61,
+        2**62,
+        2**63 - 1,
+        2**63,
+        2**64,
+        10**30,
+        10**400,
+    ),
     *(-1, -2, -128, -(2**31), -(2**63), -(10**30)),
 )
 FLOATS = ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e308", "1e-320", "-0.0", "0.1", "1.5", "-3.5")
 COMMAND = f"touch {EXECUTED}"
 TEXTS = (
     *("", " ", ".", "..", "/", "a", "0", "-1", "nan", "true", "weight", "x" * 300, "x" * 1001, "é" * 130),
-    *("\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "a\rb", "a\nobverse: done", "a\x00b", "\x9b31m", "\x7f\x08\x08", "\u202eevil"),
-    *("\ud800", "a\udfffb", "\U0010ffff", "<script>alert('canary')</script>", '"><img src=x onerror=canary()>'),
-    *("../outside", "../../etc/passwd", "/etc/passwd", "file:///etc/passwd", "~/.bashrc", "$(touch EXECUTED)"),
-    *("{{ 7 * 7 }}", "{% raw %}", "%s%n", "__class__", "os:system", "[bold]markup[/bold]", "[/]", "[link=file:///]x"),
+    *(
+        "\x1b[31mred\x1b[0m",
+        "\x1b]0;title\x07",
+        "a\rb",
+        "a\nobverse: done",
+        "a\x00b",
+        "\x9b31m",
+        "\x7f\x08\x08",
+        "\u202eevil",
+    ),
+    *(
+        "\ud800",
+        "a\udfffb",
+        "\U0010ffff",
+        "<script>alert('canary')</script>",
+        '"><img src=x onerror=canary()>',
+    ),
+    *(
+        "../outside",
+        "../../etc/passwd",
+        "/etc/passwd",
+        "file:///etc/passwd",
+        "~/.bashrc",
+        "$(touch EXECUTED)",
+    ),
+    *(
+        "{{ 7 * 7 }}",
+        "{% raw %}",
+        "%s%n",
+        "__class__",
+        "os:system",
+        "[bold]markup[/bold]",
+        "[/]",
+        "[link=file:///]x",
+    ),
 )
 
 
@@ -53,7 +98,9 @@ def some_bytes(content: bytes, random: Random) -> bytes:
         elif kind == 1:
             data[at : at + size] = random.randbytes(size)
         elif kind == 2:
-            data[at : at + size] = (number(random) % 256**size).to_bytes(size, random.choice(("little", "big")))
+            data[at : at + size] = (number(random) % 256**size).to_bytes(
+                size, random.choice(("little", "big"))
+            )
         elif kind == 3:
             del data[at : at + random.choice((1, 4, 64, 1024))]
         elif kind == 4:
@@ -110,7 +157,9 @@ def changed_json(value: Any, random: Random, changes: int = 0) -> Any:
 def _change(value: Any, random: Random) -> Any:
     if not isinstance(value, dict | list) or not value or random.random() < 0.12:
         if isinstance(value, bool | int | float) and abs(value) < 1e100 and random.random() < 0.5:
-            return random.choice((-value, value + 1, value * 1000, value * 1e30, float(value), int(value), str(value)))
+            return random.choice(
+                (-value, value + 1, value * 1000, value * 1e30, float(value), int(value), str(value))
+            )
         return json_value(random)
     keys = list(value) if isinstance(value, dict) else list(range(len(value)))
     key = random.choice(keys)
@@ -163,7 +212,13 @@ def changed_zip(members: dict[str, bytes], random: Random) -> bytes:
         members[random.choice(list(members))] = members[name]
     elif kind == 4:
         members[name] += b"\0" * random.choice((1, 8, 2**22))
-    methods = (zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+    methods = (
+        zipfile.ZIP_STORED,
+        zipfile.ZIP_STORED,
+        zipfile.ZIP_DEFLATED,
+        zipfile.ZIP_BZIP2,
+        zipfile.ZIP_LZMA,
+    )
     content = zipped(members, random.choice(methods))
     if kind >= 5:
         head = content.rfind(b"PK\x01\x02") if random.random() < 0.5 else content.rfind(b"PK\x05\x06")

@@ -19,6 +19,13 @@ from .weights import audit
 CALL = b"cos\nsystem\n" + pickle.dumps((COMMAND,), 2)[2:-1] + b"R"  # what unpickling would run
 
 
+# A tensor whose shape and strides are what the pickle remembers as 0.
+TENSOR = (
+    b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000"
+    b"X\x03\x00\x00\x00cpuK\x1etQK\x00h\x00h\x00\x89ccollections\nOrderedDict\n)RtR"
+)
+
+
 def long(value: int) -> bytes:
     return pickle.dumps(value, 2)[2:-1]
 
@@ -29,28 +36,92 @@ def string(value: str) -> bytes:
 
 
 SNIPPETS = (
-    *(CALL, CALL + b"0", b"cbuiltins\neval\n", b"cbuiltins\nexec\n(X\x01\x00\x00\x001tR", b"cposix\nsystem\n"),
-    *(b"ctorch\nload\n", b"ctorch.hub\nload\n", b"c__builtin__\ngetattr\n", b"ctorch\n\x1b[31mx\n", b"ctorch.storage\n_load_from_bytes\n"),
-    *(b"ctorch._utils\n_rebuild_tensor_v2\n", b"ccollections\nOrderedDict\n", b"ctorch\nFloatStorage\n", b"ctorch\nfloat8_e4m3fn\n"),
-    *(b"(", b")", b"]", b"}", b"N", b"R", b"b", b"Q", b"0", b"1", b"2", b".", b"t", b"u", b"s", b"a", b"e", b"l", b"d", b"\x81", b"\x94"),
-    *(b"h\x00", b"q\x00", b"j\xff\xff\xff\x7f", b"r\xff\xff\xff\x7f", b"i", b"o", b"P0\n", b"\x82\x01", b"\x95" + b"\xff" * 8),
-    *(b"X\xff\xff\xff\x7f", b"B\xff\xff\xff\x7f", b"\x8e" + b"\xff" * 8, b"\x8b\xff\xff\xff\x7f", b"I99999999999999999999\n", b"\x8d" + b"\xff" * 8),
+    *(
+        CALL,
+        CALL + b"0",
+        b"cbuiltins\neval\n",
+        b"cbuiltins\nexec\n(X\x01\x00\x00\x001tR",
+        b"cposix\nsystem\n",
+    ),
+    *(
+        b"ctorch\nload\n",
+        b"ctorch.hub\nload\n",
+        b"c__builtin__\ngetattr\n",
+        b"ctorch\n\x1b[31mx\n",
+        b"ctorch.storage\n_load_from_bytes\n",
+    ),
+    *(
+        b"ctorch._utils\n_rebuild_tensor_v2\n",
+        b"ccollections\nOrderedDict\n",
+        b"ctorch\nFloatStorage\n",
+        b"ctorch\nfloat8_e4m3fn\n",
+    ),
+    *(
+        b"(",
+        b")",
+        b"]",
+        b"}",
+        b"N",
+        b"R",
+        b"b",
+        b"Q",
+        b"0",
+        b"1",
+        b"2",
+        b".",
+        b"t",
+        b"u",
+        b"s",
+        b"a",
+        b"e",
+        b"l",
+        b"d",
+        b"\x81",
+        b"\x94",
+    ),
+    *(
+        b"h\x00",
+        b"q\x00",
+        b"j\xff\xff\xff\x7f",
+        b"r\xff\xff\xff\x7f",
+        b"i",
+        b"o",
+        b"P0\n",
+        b"\x82\x01",
+        b"\x95" + b"\xff" * 8,
+    ),
+    *(
+        b"X\xff\xff\xff\x7f",
+        b"B\xff\xff\xff\x7f",
+        b"\x8e" + b"\xff" * 8,
+        b"\x8b\xff\xff\xff\x7f",
+        b"I99999999999999999999\n",
+        b"\x8d" + b"\xff" * 8,
+    ),
 )
 
 
 @cache
 def saved(kind: str) -> bytes:
     """A real file."""
-    tensors = OrderedDict({"a.weight": torch.randn(6, 5, generator=torch.Generator().manual_seed(0)), "a.bias": torch.zeros(6)})
+    tensors = OrderedDict(
+        {"a.weight": torch.randn(6, 5, generator=torch.Generator().manual_seed(0)), "a.bias": torch.zeros(6)}
+    )
     values = {
         "plain": tensors,
         "nested": {"state_dict": tensors, "epoch": 3, "optimizer": {0: torch.ones(2)}},
-        "views": {"w": torch.arange(24.0).reshape(4, 6).t(), "half": torch.ones(3, 4, dtype=torch.float16), "i": torch.ones(2, 2, dtype=torch.int64)},
+        "views": {
+            "w": torch.arange(24.0).reshape(4, 6).t(),
+            "half": torch.ones(3, 4, dtype=torch.float16),
+            "i": torch.ones(2, 2, dtype=torch.int64),
+        },
         "parameter": {"p": torch.nn.Parameter(torch.ones(3, 3))},
         "alone": torch.ones(4, 4),
     }
     stream = io.BytesIO()
-    torch.save(values[kind.removeprefix("old ")], stream, _use_new_zipfile_serialization=not kind.startswith("old "))
+    torch.save(
+        values[kind.removeprefix("old ")], stream, _use_new_zipfile_serialization=not kind.startswith("old ")
+    )
     return stream.getvalue()
 
 
@@ -105,7 +176,7 @@ def bomb(random: Random) -> bytes:
         return b"\x80\x02}(" + b"".join(keys) + b"u."
     if kind == 3:  # a long shape, used for many tensors
         shape = b"(" + b"K\x01" * size + b"tq\x00"
-        one = b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x1etQK\x00h\x00h\x00\x89ccollections\nOrderedDict\n)RtR"
+        one = TENSOR
         pairs = b"".join(string(str(index)) + one for index in range(200))
         return b"\x80\x02" + shape + b"0}(" + pairs + b"u."
     if kind == 4:
@@ -162,7 +233,17 @@ class _Calls:
 def real(random: Random) -> bytes:
     """A pickle of Python's own, among others one that runs a command."""
     return pickle.dumps(
-        random.choice((_Calls(), {"a.weight": _Calls()}, [1, 2], {"a": {1, 2}}, 3 + 4j, text, range(3), {"a": bytearray(3)})),
+        random.choice(
+            (
+                _Calls(),
+                {"a.weight": _Calls()},
+                [1, 2],
+                {"a": {1, 2}},
+                3 + 4j,
+                text,
+                range(3),
+                {"a": bytearray(3)},
+            )
+        ),
         random.randrange(6),
     )
-

@@ -20,7 +20,7 @@ Files = dict[str, bytes]
 
 
 def made(make: Callable[[Path], object]) -> Files:
-    """The files that `make` leaves in a folder; in a process of its own, so that this one stays without threads."""
+    """The files that `make` leaves; in a process of its own, so that this one stays without threads."""
     import_module("torch._dynamo")  # an optimizer imports it, which takes seconds: once, not in every process
     with tempfile.TemporaryDirectory() as name:
         if (process := os.fork()) == 0:
@@ -75,7 +75,9 @@ def comparison() -> Files:
 @cache
 def classifier() -> Files:
     start = "runs/shadow/seed-0/"
-    return {name.removeprefix(start): content for name, content in comparison().items() if name.startswith(start)}
+    return {
+        name.removeprefix(start): content for name, content in comparison().items() if name.startswith(start)
+    }
 
 
 @cache
@@ -89,9 +91,17 @@ def results() -> dict[str, Any]:
 
 
 OF_CLASSIFIER = (
-    *(("report", "run"), ("report", "run"), ("sample", "run", "--out", "samples"), ("audit", "run", "--samples", "2")),
+    *(
+        ("report", "run"),
+        ("report", "run"),
+        ("sample", "run", "--out", "samples"),
+        ("audit", "run", "--samples", "2"),
+    ),
     *(("train", "--resume", "run"), ("shadow", "run", "--quick", "--out", "made")),
-    *(("audit", "run", "--against", "initial", "--samples", "2"), ("audit", "run", "--data", "own", "--samples", "2")),
+    *(
+        ("audit", "run", "--against", "initial", "--samples", "2"),
+        ("audit", "run", "--data", "own", "--samples", "2"),
+    ),
 )
 OF_GENERATOR = (
     *(("report", "run"), ("generate", "sample", "run", "--count", "8", "--out", "s.npy")),
@@ -103,7 +113,11 @@ def run(random: Random) -> Case:
     """The run of a net or a generator, or a comparison, with one file of it changed."""
     kind = random.choice(("net", "net", "net", "generator", "generator", "comparison"))
     base = {"net": classifier, "generator": generator, "comparison": comparison}[kind]()
-    words = {"net": OF_CLASSIFIER, "generator": OF_GENERATOR, "comparison": (("report", "run"), ("compare", "--resume", "run"))}[kind]
+    words = {
+        "net": OF_CLASSIFIER,
+        "generator": OF_GENERATOR,
+        "comparison": (("report", "run"), ("compare", "--resume", "run")),
+    }[kind]
     files: dict[str, Content] = {f"run/{name}": content for name, content in base.items()}
     likely = [name for name in base if name in ("config.json", "metrics.jsonl", "comparison.json")]
     name = random.choice(likely) if likely and random.random() < 0.65 else random.choice(list(base))
@@ -111,7 +125,17 @@ def run(random: Random) -> Case:
     files[OUTSIDE] = SECRET.encode()
     planted = random.random()
     if planted < 0.06:
-        target = random.choice((".lock", "metrics.jsonl", "model.safetensors", "report.html", "config.json", "images", "checkpoint"))
+        target = random.choice(
+            (
+                ".lock",
+                "metrics.jsonl",
+                "model.safetensors",
+                "report.html",
+                "config.json",
+                "images",
+                "checkpoint",
+            )
+        )
         files.pop(f"run/{target}", None)
         if not any(other.startswith(f"run/{target}/") for other in files):
             files[f"run/{target}"] = Link("../../outside" if random.random() < 0.8 else target)
@@ -127,7 +151,11 @@ def _changed(name: str, content: bytes, random: Random) -> Content:
         return _settings_bytes(json.loads(content), random)
     if name.endswith(".jsonl"):
         lines = [json.loads(line) for line in content.decode().splitlines()]
-        return "".join(f"{dump(line)}\n" for line in changed_json(lines, random) if True).encode() if random.random() < 0.8 else json_bytes(lines, random)
+        return (
+            "".join(f"{dump(line)}\n" for line in changed_json(lines, random) if True).encode()
+            if random.random() < 0.8
+            else json_bytes(lines, random)
+        )
     if name.endswith(".safetensors"):
         return _weights(content, random)
     return some_bytes(content, random)
@@ -142,7 +170,9 @@ def _settings_bytes(value: Any, random: Random) -> bytes:
         key = random.choice(list(settings))
         old = settings[key]
         if isinstance(old, list):
-            settings[key] = random.choice(([], [number(random)], [*old, number(random)], old * 50, [2**20] * 3, [1] * 1000))
+            settings[key] = random.choice(
+                ([], [number(random)], [*old, number(random)], old * 50, [2**20] * 3, [1] * 1000)
+            )
         elif isinstance(old, bool):
             settings[key] = not old
         elif isinstance(old, int):
@@ -150,7 +180,9 @@ def _settings_bytes(value: Any, random: Random) -> bytes:
         elif isinstance(old, float):
             settings[key] = random.choice((0.0, 1.0, -1.0, 1e-300, 1e300, 0.999))
         else:
-            settings[key] = random.choice((text(random), "allconv", "mlp", "conv", "mnist", "h1", "wgan", "adam", "cuda", "tpe"))
+            settings[key] = random.choice(
+                (text(random), "allconv", "mlp", "conv", "mnist", "h1", "wgan", "adam", "cuda", "tpe")
+            )
     return dump(value).encode()
 
 
@@ -193,13 +225,33 @@ def result(random: Random) -> Case:
         files["against.json"] = json_bytes(results()[name], random)
         return Case(files, ("report", "."))
     if name in ("audit.json",) and random.random() < 0.3:
-        return Case(files, random.choice((("audit", name), ("audit", name, "--json"), ("audit", name, "--against", name))))
+        return Case(
+            files,
+            random.choice((("audit", name), ("audit", name, "--json"), ("audit", name, "--against", name))),
+        )
     return Case(files, ("report", random.choice((name, "."))))
 
 
 TABLES = (
-    {"net": "mlp", "hidden": [8], "epochs": 1, "lr": 0.05, "weight": 1.0, "data": "digits", "labels": "given", "keep": 0.5},
-    {"net": "allconv", "stem": [4, 3, 1], "widths": [4, 8], "blocks": 1, "milestones": [3, 5], "device": "cpu", "seed": 1},
+    {
+        "net": "mlp",
+        "hidden": [8],
+        "epochs": 1,
+        "lr": 0.05,
+        "weight": 1.0,
+        "data": "digits",
+        "labels": "given",
+        "keep": 0.5,
+    },
+    {
+        "net": "allconv",
+        "stem": [4, 3, 1],
+        "widths": [4, 8],
+        "blocks": 1,
+        "milestones": [3, 5],
+        "device": "cpu",
+        "seed": 1,
+    },
     {"model": "vae", "hidden": [8], "latent": 3, "epochs": 1, "decoder": "bernoulli"},
     {"rate": 0.1, "batch": 10, "decay": 0.0, "drops": [1]},
 )
@@ -210,12 +262,26 @@ def toml(random: Random) -> Case:
     lines = []
     for _ in range(random.choice((1, 1, 2))):
         key = random.choice(list(table))
-        table[key] = random.choice((number(random), text(random), json_value(random), [number(random)], random.random()))
+        table[key] = random.choice(
+            (number(random), text(random), json_value(random), [number(random)], random.random())
+        )
     for key, value in table.items():
         lines.append(f"{key} = {toml_value(value)}")
     if random.random() < 0.2:
         key = text(random)
-        lines.append(random.choice((f"{json.dumps(key)} = 1", f"[{json.dumps(key)}]", "[[a]]", "a.b.c = 1", f"{key} = 1", "lr = 1", "a = " + "[" * 3000)))
+        lines.append(
+            random.choice(
+                (
+                    f"{json.dumps(key)} = 1",
+                    f"[{json.dumps(key)}]",
+                    "[[a]]",
+                    "a.b.c = 1",
+                    f"{key} = 1",
+                    "lr = 1",
+                    "a = " + "[" * 3000,
+                )
+            )
+        )
     if random.random() < 0.1:
         random.shuffle(lines)
     content: Content = "\n".join(lines).encode("utf-8", random.choice(("surrogatepass", "replace")))
@@ -224,7 +290,9 @@ def toml(random: Random) -> Case:
         content = some_bytes(content, random)
     elif random.random() < 0.02:
         content = Sparse(content, 2**31)
-    return Case({"settings.toml": content}, (random.choice(("settings", "generator settings")), "settings.toml"))
+    return Case(
+        {"settings.toml": content}, (random.choice(("settings", "generator settings")), "settings.toml")
+    )
 
 
 def toml_value(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The fuzzer notices what it is there for, makes the same case from the same seed, and what ever failed stays mended."""
+"""The fuzzer notices what it is there for; one seed makes one case; what ever failed stays mended."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def test_what_ever_failed_is_read_or_refused_in_a_sentence(name, judged):
     assert answer["outcome"] in PASSED, answer
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind not in ("run", "result")])  # those train first
+@pytest.mark.parametrize(
+    "kind", [kind for kind in FORMATS if kind not in ("run", "result")]
+)  # those train first
 def test_a_seed_and_a_number_make_the_same_case_again(kind):
     one, again, other = make(kind, 3, 5), make(kind, 3, 5), make(kind, 3, 6)
     assert one == again != other

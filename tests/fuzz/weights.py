@@ -1,4 +1,4 @@
-"""Hostile weight files: safetensors, shards, .npz, .npy and .onnx. Not for pickles, which have a file of their own."""
+"""Hostile weight files: safetensors, shards, .npz, .npy and .onnx. Not for pickles: see `pickles`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,19 @@ import numpy as np
 from .case import OUTSIDE, SECRET, Case, Content, Sparse
 from .mutate import changed_json, changed_zip, dump, number, some_bytes, text, zipped
 
-SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "I64": 8, "I32": 4, "I8": 1, "U8": 1, "BOOL": 1}
+SIZES = {
+    "F64": 8,
+    "F32": 4,
+    "F16": 2,
+    "BF16": 2,
+    "F8_E4M3": 1,
+    "F8_E5M2": 1,
+    "I64": 8,
+    "I32": 4,
+    "I8": 1,
+    "U8": 1,
+    "BOOL": 1,
+}
 DTYPES = (*SIZES, "F4", "F6_E2M3", "C64", "Q8", "\x1b[31mF32", "", "f32")
 Entry = tuple[str, tuple[int, ...], bytes]  # type, shape, bytes
 SIDE = 6
@@ -61,13 +73,19 @@ def shape_like(shape: tuple[int, ...], random: Random) -> tuple[int, ...]:
     """Another shape for a tensor that belongs to one of this shape."""
     choices = (
         *(shape, shape, shape[:1], shape[1:], shape[::-1], (1, *shape), (*shape, 1), (), (1,), (0,)),
-        *((5, 1, 1), (2000, 1, 1), tuple(1 for _ in shape), (shape[0], *(1 for _ in shape[1:])), (3 * shape[0],)),
+        *(
+            (5, 1, 1),
+            (2000, 1, 1),
+            tuple(1 for _ in shape),
+            (shape[0], *(1 for _ in shape[1:])),
+            (3 * shape[0],),
+        ),
     )
     return random.choice(choices)
 
 
 def names_and_shapes(random: Random) -> dict[str, tuple[int, ...]]:
-    """One layer under the names that mean something to the reader, its parts not always of matching shapes."""
+    """One layer under names that mean something to the reader, its parts not always of matching shapes."""
     a, b = random.choice((1, 2, 3, SIDE, 12, 33)), random.choice((1, 2, SIDE, 8, 40))
     other = lambda shape: shape_like(shape, random)  # noqa: E731
     base = random.choice(("fc", "features.0", "h.0.attn", "", "a" * 40, text(random)))
@@ -78,17 +96,45 @@ def names_and_shapes(random: Random) -> dict[str, tuple[int, ...]]:
             {f"{dot}weight": (a, b, 3, 3), f"{dot}bias": other((a,))},
             {f"{dot}weight_orig": (a, b), f"{dot}weight_mask": other((a, b))},
             {f"{dot}weight_v": (a, b), f"{dot}weight_g": other((a, 1))},
-            {f"{dot}parametrizations.weight.original1": (a, b), f"{dot}parametrizations.weight.original0": other((a, 1))},
-            {f"{dot}weight_ih_l0": (4 * a, b), f"{dot}weight_hh_l0": other((4 * a, a)), f"{dot}bias_ih_l0": other((4 * a,)), f"{dot}bias_hh_l0": other((4 * a,))},
-            {f"{dot}weight_ih_l0": (3 * a, b), f"{dot}weight_hh_l0": (3 * a, a), f"{dot}bias_ih_l0": other((3 * a,))},
-            {f"{dot}weight_hr_l0": other((b, a)), f"{dot}weight_ih_l0": (4 * a, 3), f"{dot}weight_hh_l0": (4 * a, b)},
+            {
+                f"{dot}parametrizations.weight.original1": (a, b),
+                f"{dot}parametrizations.weight.original0": other((a, 1)),
+            },
+            {
+                f"{dot}weight_ih_l0": (4 * a, b),
+                f"{dot}weight_hh_l0": other((4 * a, a)),
+                f"{dot}bias_ih_l0": other((4 * a,)),
+                f"{dot}bias_hh_l0": other((4 * a,)),
+            },
+            {
+                f"{dot}weight_ih_l0": (3 * a, b),
+                f"{dot}weight_hh_l0": (3 * a, a),
+                f"{dot}bias_ih_l0": other((3 * a,)),
+            },
+            {
+                f"{dot}weight_hr_l0": other((b, a)),
+                f"{dot}weight_ih_l0": (4 * a, 3),
+                f"{dot}weight_hh_l0": (4 * a, b),
+            },
             {f"{dot}in_proj_weight": (3 * b, b), f"{dot}in_proj_bias": other((3 * b,))},
-            {f"{dot}q_proj_weight": (a, b), f"{dot}k_proj_weight": other((a, b)), f"{dot}in_proj_bias": other((3 * a,))},
-            {f"{dot}c_attn.weight": (b, 3 * b), f"{dot}c_attn.bias": other((3 * b,)), f"{dot}c_fc.weight": other((b, 4 * b))},
+            {
+                f"{dot}q_proj_weight": (a, b),
+                f"{dot}k_proj_weight": other((a, b)),
+                f"{dot}in_proj_bias": other((3 * a,)),
+            },
+            {
+                f"{dot}c_attn.weight": (b, 3 * b),
+                f"{dot}c_attn.bias": other((3 * b,)),
+                f"{dot}c_fc.weight": other((b, 4 * b)),
+            },
             {f"{dot}embed.weight": other((a, b)), "wte": (a, b)},
             {"W1": (a, b), "b1": other((b,)), text(random): other((a, b))},
             {text(random): (a, b), text(random): (b, a)},
-            {f"{dot}weight": (a, b), f"{dot}weight_scale": other((a, 1)), f"{dot}weight_scale_inv": other((a, b))},
+            {
+                f"{dot}weight": (a, b),
+                f"{dot}weight_scale": other((a, 1)),
+                f"{dot}weight_scale_inv": other((a, b)),
+            },
         )
     )
 
@@ -107,7 +153,11 @@ def safetensors_bytes(tensors: dict[str, Entry], random: Random | None = None) -
     header: dict[str, Any] = {}
     data = b""
     for name, (dtype, shape, content) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [len(data), len(data) + len(content)]}
+        header[name] = {
+            "dtype": dtype,
+            "shape": list(shape),
+            "data_offsets": [len(data), len(data) + len(content)],
+        }
         data += content
     if random is None:
         return framed(json.dumps(header).encode(), data)
@@ -152,7 +202,7 @@ def safetensors(random: Random) -> Case:
 def shards(random: Random) -> Case:
     """Two files and an index that says which tensor is in which."""
     first, second = entries(random), entries(random)
-    names = {name: "model-1.safetensors" for name in first} | {name: "model-2.safetensors" for name in second}
+    names = dict.fromkeys(first, "model-1.safetensors") | dict.fromkeys(second, "model-2.safetensors")
     index: dict[str, Any] = {"metadata": {"total_size": 10}, "weight_map": names}
     files: dict[str, Content] = {
         "model-1.safetensors": safetensors_bytes(first, random if random.random() < 0.2 else None),
@@ -176,7 +226,25 @@ def shards(random: Random) -> Case:
     return Case(files, audit(random.choice((".", name)), random))
 
 
-DESCRIPTIONS = ("<f4", "<f8", ">f4", "<f2", "|i1", "<u8", "<i8", "|b1", "<c8", "<c16", "<f16", "|O", "<U3", "|S4", "|V7", "<M8[s]", "<m8")
+DESCRIPTIONS = (
+    "<f4",
+    "<f8",
+    ">f4",
+    "<f2",
+    "|i1",
+    "<u8",
+    "<i8",
+    "|b1",
+    "<c8",
+    "<c16",
+    "<f16",
+    "|O",
+    "<U3",
+    "|S4",
+    "|V7",
+    "<M8[s]",
+    "<m8",
+)
 
 
 def npy_bytes(random: Random) -> bytes:
@@ -191,14 +259,26 @@ def npy_bytes(random: Random) -> bytes:
     if kind == 0:
         shape = tuple(number(random) for _ in range(random.randrange(1, 5)))
     elif kind == 1:
-        shape = random.choice(((-2, -12), (2**32, 2**32), (24, -1), ("a",), 24, [4, 6], (True, 24), (4.0, 6), (1,) * 70))
+        shape = random.choice(
+            ((-2, -12), (2**32, 2**32), (24, -1), ("a",), 24, [4, 6], (True, 24), (4.0, 6), (1,) * 70)
+        )
     elif kind == 2:
-        descr = random.choice(([("a", "<f4")], [("a", "<f4", (3,))], "f4", "", "<f3", text(random), None, {"names": []}))
+        descr = random.choice(
+            ([("a", "<f4")], [("a", "<f4", (3,))], "f4", "", "<f3", text(random), None, {"names": []})
+        )
     elif kind == 3:
         fortran = random.choice((1, "x", None))
     header = repr({"descr": descr, "fortran_order": fortran, "shape": shape})
     if kind == 4:
-        header = random.choice(("__import__('os').system('touch EXECUTED')", header[:-1], header + "+1", "(" * 5000, "{" + "'a':1," * 3000 + "}"))
+        header = random.choice(
+            (
+                "__import__('os').system('touch EXECUTED')",
+                header[:-1],
+                header + "+1",
+                "(" * 5000,
+                "{" + "'a':1," * 3000 + "}",
+            )
+        )
     return npy_framed(header, data, random)
 
 
@@ -224,11 +304,24 @@ def npz(random: Random) -> Case:
         members = {f"{name}.npy": npy_bytes(random) for name in names_and_shapes(random)}
     else:
         count = random.choice((0, 1, 2, 5, 12))
-        x = np.array([random.random() for _ in range(count * 12)]).reshape(random.choice(((count, 12), (count, 3, 4), (count, 1, 3, 4), (count, 3, 4, 1))))
-        y = np.array([random.choice((0, 1, 2, number(random) % 2**31)) if random.random() < 0.1 else 1 for _ in range(count)], "i8").astype(random.choice(("i8", "u1", "f4", "?")))
-        members = {"x.npy": saved(x.astype(random.choice(("f4", "f8", "u1", "i4", "c8", "f2")))), "y.npy": saved(y)}
+        x = np.array([random.random() for _ in range(count * 12)]).reshape(
+            random.choice(((count, 12), (count, 3, 4), (count, 1, 3, 4), (count, 3, 4, 1)))
+        )
+        y = np.array(
+            [
+                random.choice((0, 1, 2, number(random) % 2**31)) if random.random() < 0.1 else 1
+                for _ in range(count)
+            ],
+            "i8",
+        ).astype(random.choice(("i8", "u1", "f4", "?")))
+        members = {
+            "x.npy": saved(x.astype(random.choice(("f4", "f8", "u1", "i4", "c8", "f2")))),
+            "y.npy": saved(y),
+        }
         if random.random() < 0.3:
-            members = {f"{part}_{name}": content for name, content in members.items() for part in ("train", "test")}
+            members = {
+                f"{part}_{name}": content for name, content in members.items() for part in ("train", "test")
+            }
         if random.random() < 0.4:
             members[random.choice(list(members))] = npy_bytes(random)
     compression = random.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
@@ -247,7 +340,16 @@ def onnx(random: Random) -> Case:
     """A graph of one to three nodes with initializers that do not always fit them."""
     from onnx import TensorProto, helper
 
-    kinds = {"F32": TensorProto.FLOAT, "F64": TensorProto.DOUBLE, "F16": TensorProto.FLOAT16, "BF16": TensorProto.BFLOAT16, "I64": TensorProto.INT64, "I8": TensorProto.INT8, "U8": TensorProto.UINT8, "F8_E4M3": TensorProto.FLOAT8E4M3FN}
+    kinds = {
+        "F32": TensorProto.FLOAT,
+        "F64": TensorProto.DOUBLE,
+        "F16": TensorProto.FLOAT16,
+        "BF16": TensorProto.BFLOAT16,
+        "I64": TensorProto.INT64,
+        "I8": TensorProto.INT8,
+        "U8": TensorProto.UINT8,
+        "F8_E4M3": TensorProto.FLOAT8E4M3FN,
+    }
     a, b = random.choice((1, 2, SIDE, 12)), random.choice((1, 3, SIDE))
     operators: dict[str, list[tuple[int, ...]]] = {
         "Gemm": [(a, b), (a,)],
@@ -266,23 +368,36 @@ def onnx(random: Random) -> Case:
         operator = random.choice(list(operators))
         names = []
         for index, shape in enumerate(operators[operator]):
-            name = f"{'onnx::' if random.random() < 0.3 else ''}{text(random) if random.random() < 0.1 else f'w{place}'}_{index}"
+            start = "onnx::" if random.random() < 0.3 else ""
+            name = f"{start}{text(random) if random.random() < 0.1 else f'w{place}'}_{index}"
             name = name.encode("utf-8", "replace").decode()
             if random.random() < 0.3:
                 shape = shape_like(shape or (1,), random)
             dtype = random.choice(tuple(kinds)) if random.random() < 0.3 or "Linear" in operator else "F32"
-            tensor = TensorProto(name=name, data_type=kinds[dtype], dims=shape, raw_data=values(shape, dtype, random))
+            tensor = TensorProto(
+                name=name, data_type=kinds[dtype], dims=shape, raw_data=values(shape, dtype, random)
+            )
             _spoil(tensor, random)
             tensors.append(tensor)
             names.append(name)
-        node = helper.make_node(operator, ["x", *names], [f"y{place}"], name=random.choice(("", f"/n{place}", "\x1b[1mnode")))
-        for attribute in random.sample(("group", "transA", "transB", "axis", "hidden_size", "block_size"), random.randrange(3)):
-            node.attribute.append(helper.make_attribute(attribute, max(-(2**63), min(2**63 - 1, number(random)))))
+        node = helper.make_node(
+            operator, ["x", *names], [f"y{place}"], name=random.choice(("", f"/n{place}", "\x1b[1mnode"))
+        )
+        for attribute in random.sample(
+            ("group", "transA", "transB", "axis", "hidden_size", "block_size"), random.randrange(3)
+        ):
+            node.attribute.append(
+                helper.make_attribute(attribute, max(-(2**63), min(2**63 - 1, number(random))))
+            )
         if random.random() < 0.15:
             del node.input[random.randrange(len(node.input)) :]
         nodes.append(node)
         if operator in ("DequantizeLinear", "MatMul"):
-            nodes.append(helper.make_node(random.choice(("Add", "MatMul", "Gemm")), [f"y{place}", random.choice(names)], ["z"]))
+            nodes.append(
+                helper.make_node(
+                    random.choice(("Add", "MatMul", "Gemm")), [f"y{place}", random.choice(names)], ["z"]
+                )
+            )
     content = helper.make_model(helper.make_graph(nodes, "g", [], [], tensors)).SerializeToString()
     if random.random() < 0.25:
         content = some_bytes(content, random)
@@ -305,7 +420,19 @@ def _spoil(tensor: Any, random: Random) -> None:
         size = len(tensor.raw_data)
         tensor.ClearField("raw_data")
         tensor.data_location = tensor.EXTERNAL
-        location = random.choice(("data.bin", "data.bin", OUTSIDE, "/etc/passwd", text(random).replace("\ud800", "?").replace("\udfff", "?")))
-        for key, value in (("location", location), ("offset", str(random.choice((0, 4, number(random))))), ("length", str(random.choice((size, size, number(random)))))):
+        location = random.choice(
+            (
+                "data.bin",
+                "data.bin",
+                OUTSIDE,
+                "/etc/passwd",
+                text(random).replace("\ud800", "?").replace("\udfff", "?"),
+            )
+        )
+        for key, value in (
+            ("location", location),
+            ("offset", str(random.choice((0, 4, number(random))))),
+            ("length", str(random.choice((size, size, number(random))))),
+        ):
             if random.random() < 0.9:
                 tensor.external_data.add(key=key, value=value)

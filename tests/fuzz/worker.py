@@ -53,8 +53,6 @@ def wanted(job: Mapping[str, Any]) -> Case:
 def main() -> None:
     import torch
 
-    from obverse.app import main as _  # the command line and all it imports
-
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")

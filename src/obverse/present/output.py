@@ -78,9 +78,9 @@ def write_result(
 ) -> None:
     """The JSON file, what lies beside it, and the page.
 
-    `files` writes into `out` what lies beside the JSON file and gives the lines that say where; `beside` names
-    all that it may write. What an earlier command left of these, and its page, is removed before the new JSON
-    file takes its place: whenever the process is killed, everything there belongs to one result.
+    `files` writes into `out` what lies beside the JSON file and gives the lines that say where; `beside`
+    names all that it may write. What an earlier command left of these, and its page, is removed before the
+    new JSON file takes its place: whenever the process is killed, everything there belongs to one result.
     """
     old = [out / name for name in (entry.html, *beside)] if (out / entry.name).exists() else []
     for folder in {(out / name).parent for name in beside} - {out}:
