@@ -44,12 +44,12 @@ def weights(**tensors: Entry) -> Case:
 
 @kept
 def mask_of_another_shape() -> Case:
-    return weights(weight_orig=matrix(6, 5), weight_mask=matrix(4, 3))
+    return weights(weight_orig=matrix(40, 30), weight_mask=matrix(20, 15))
 
 
 @kept
 def mask_of_float8() -> Case:
-    return weights(weight_orig=matrix(6, 5), weight_mask=("F8_E4M3", (6, 5), bytes(range(30))))
+    return weights(weight_orig=matrix(40, 30), weight_mask=("F8_E4M3", (40, 30), bytes(1200)))
 
 
 @kept
@@ -64,18 +64,22 @@ def weights_that_overflow_in_a_product() -> Case:
 
 @kept
 def weights_that_are_all_as_large_as_can_be() -> Case:
-    return weights(weight=("F32", (12, 8), np.full(96, 3.4e38, np.float32).tobytes()))
+    return weights(weight=("F32", (40, 30), np.full(1200, 3.4e38, np.float32).tobytes()))
 
 
 @kept
 def lengths_that_overflow() -> Case:
-    return weights(weight_v=matrix(6, 5), weight_g=("F32", (6, 1), np.full(6, 3e38, np.float32).tobytes()))
+    return weights(
+        weight_v=matrix(40, 30), weight_g=("F32", (40, 1), np.full(40, 3e38, np.float32).tobytes())
+    )
 
 
 @kept
 def biases_whose_sum_overflows() -> Case:
-    large = ("F32", (4,), np.full(4, 3e38, np.float32).tobytes())
-    return weights(weight_ih_l0=matrix(4, 3), weight_hh_l0=matrix(4, 4), bias_ih_l0=large, bias_hh_l0=large)
+    large = ("F32", (40,), np.full(40, 3e38, np.float32).tobytes())
+    return weights(
+        weight_ih_l0=matrix(40, 30), weight_hh_l0=matrix(40, 40), bias_ih_l0=large, bias_hh_l0=large
+    )
 
 
 @kept
@@ -117,7 +121,7 @@ def onnx(dims: list[int], scale: list[int]) -> Case:
 
 @kept
 def onnx_scale_without_the_right_dimensions() -> Case:
-    return onnx([4, 3], [2, 2, 2])
+    return onnx([40, 30], [2, 2, 2])
 
 
 @kept
