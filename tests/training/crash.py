@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from obverse.app.main import main
+from obverse.app.report import PAGES
 from obverse.training import _classify as classify
 
 
@@ -109,7 +110,8 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     # Once, not in every child: what is imported at first use. An optimizer alone imports torch._dynamo.
-    for module in ("safetensors.torch", "sklearn.datasets", "filelock", "torch._dynamo"):
+    pages = (f"obverse.{room}.page" for room in PAGES)
+    for module in ("safetensors.torch", "sklearn.datasets", "filelock", "torch._dynamo", "jinja2", *pages):
         import_module(module)
 
     for line in sys.stdin:

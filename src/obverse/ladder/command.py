@@ -235,6 +235,7 @@ def ladder(
     """
     from .._core import one_thread
     from .page import RESULT
+    from .results import NET
 
     of_teacher: dict[str, Any] = {
         "graph": graph,
@@ -291,6 +292,7 @@ def ladder(
         as_json=as_json,
         quick=small,
         files=None if net is None else partial(_save_net, net),
+        beside=(NET,),
     )
 
 

@@ -165,7 +165,14 @@ def audit(
         else:
             print_comparison(comparison)
     if out is not None:
-        write_result(found, RESULT, out, as_json=as_json, files=partial(write_beside, found, other))
+        write_result(
+            found,
+            RESULT,
+            out,
+            as_json=as_json,
+            files=partial(write_beside, found, other),
+            beside=("audit.csv", AGAINST),
+        )
     failing = [layer.name for layer in found.layers if layer.verdict in FAIL_ON[fail_on]]
     if failing:
         typer.echo(f"obverse: --fail-on {fail_on}: {len(failing)} of {len(found.layers)} layers", err=True)
@@ -196,12 +203,12 @@ def write_beside(found: Audit, other: Audit | None, out: Path) -> tuple[str, ...
     """audit.csv, and against.json for what it is compared with."""
     from .results import to_csv, write_audit
 
-    write_text(out / "audit.csv", to_csv(found))
     if other is not None:
         write_audit(other, out / AGAINST)
-    else:  # one that an earlier audit left there is not about this one
+    else:  # one that lies there is not about this audit
         with explained(out):
             (out / AGAINST).unlink(missing_ok=True)
+    write_text(out / "audit.csv", to_csv(found))
     return ()
 
 
