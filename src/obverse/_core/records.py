@@ -66,6 +66,7 @@ class Record(OneLine):
 
     checks: ClassVar[tuple[tuple[str, Callable[[Any], bool]], ...]] = ()
     renamed: ClassVar[Mapping[str, str]] = {}  # fields of older files: their name then, their name now
+    added: ClassVar[Mapping[str, Any]] = {}  # fields that older files lack, and what they stand for there
 
     def to_dict(self) -> dict[str, Any]:
         assert is_dataclass(self)
@@ -189,7 +190,7 @@ def _record(value: Any, kind: Any, where: str) -> Any:
         raise _Wrong(where, "a mapping", value)
     hints = _hints(kind)
     names = list(hints)
-    value = {kind.renamed.get(name, name): item for name, item in value.items()}
+    value = {**kind.added, **{kind.renamed.get(name, name): item for name, item in value.items()}}
     for missing in names:
         if missing not in value:
             raise _Wrong(where, f"the field {missing}", "none of that name")

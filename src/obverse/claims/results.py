@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from .._core import Record
 
@@ -69,6 +69,8 @@ class Judged(Record):
 class Outcome(Record):
     """A claim's verdict, the numbers it rests on, its seed and its time."""
 
+    added: ClassVar[Mapping[str, Any]] = {"place": ""}
+
     id: str
     title: str
     statement: str
@@ -91,6 +93,7 @@ class Outcome(Record):
     quick: bool
     seed: int
     seconds: float
+    place: str = ""  # of what is printed: a few of its words, the section, the line
 
     @property
     def surprising(self) -> bool:

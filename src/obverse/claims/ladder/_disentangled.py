@@ -281,19 +281,27 @@ def measure_two_parents(setting: Setting, generator: torch.Generator) -> list[fl
     return found
 
 
-for made, number, title, statement in (
-    ("sum", 1, "Sums of disentangled activations", "If all F^(i) are disentangled, so is Σ_i w_i F^(i)."),
+for made, number, title, statement, printed in (
+    (
+        "sum",
+        1,
+        "Sums of disentangled activations",
+        "If all F^(i) are disentangled, so is Σ_i w_i F^(i).",
+        "F = Σ_i w_i F^(i) is also disentangled",
+    ),
     (
         "function",
         2,
         "Functions of disentangled activations",
         "If F is disentangled, so is h(F) for any function h_j of each column, entry by entry.",
+        "h is any per-column element-wise function, then h(F) is disentangled",
     ),
     (
         "product",
         3,
         "Products of disentangled activations",
         "If all F^(i) are disentangled, so is the entrywise product of functions of them, as in (2).",
+        "h_i are per-column element-wise function",
     ),
 ):
     register(
@@ -302,6 +310,7 @@ for made, number, title, statement in (
             title=title,
             statement=statement,
             source=f"{PAPER}, Lemma 1 ({number})",
+            place=f"“{printed}”, Section 7.7, Lemma 1, line {1096 + number}",
             grid=grid(made=made, factors=(1, 2, 4, 6), terms=(2, 4), trials=30),
             quick=grid(made=made, factors=(1, 3), terms=3, trials=10),
             predict=pure,
@@ -323,6 +332,7 @@ register(
             "disentangled, so is F_α: with and without ReLU and batch norm."
         ),
         source=f"{PAPER}, Theorem 8",
+        place="“F_α is also disentangled (with/without ReLU /Batch Norm)”, Section 5.2, Theorem 8, line 361",
         grid=grid(factors=(2, 4), children=(1, 3), layer=LAYERS, trials=30),
         quick=grid(factors=3, children=2, layer=LAYERS, trials=10),
         predict=pure,
@@ -344,6 +354,9 @@ register(
             "separable with respect to the S_i."
         ),
         source=f"{PAPER}, Theorem 9",
+        place=(
+            "“the gradient update ΔW_βα is separable with respect to {S_i}”, Section 5.2, Theorem 9, line 363"
+        ),
         grid=grid(factors=(1, 2, 4), centred="gradient", trials=30),
         quick=grid(factors=(2, 3), centred="gradient", trials=10),
         predict=pure,
@@ -400,6 +413,10 @@ register(
         title="The gradient that comes back",
         statement="PᵀG̃Wᵀ has the blocks p[S_1]⊗…⊗P_{S_i}ᵀg̃_i w_{S_i}ᵀ⊗…⊗p[S_n].",
         source=f"{PAPER}, eqs. 98–104",
+        place=(
+            "“For general cases, G̃_β^raw takes the following form”, Section 7.7.1, eq. 104, lines 1232 to "
+            "1275"
+        ),
         grid=grid(factors=(2, 3, 4), trials=110),
         quick=grid(factors=(2, 3), trials=30),
         predict=ROUNDING,
@@ -471,6 +488,10 @@ register(
             "Σ_α P_{α,S}ᵀg̃w is disentangled."
         ),
         source=f"{PAPER}, §7.7.1, eq. 105",
+        place=(
+            "“we can always find c (or equivalently, weights) so that Eqn. 105 becomes rank-1 tensor (or "
+            "disentangled)”, Section 7.7.1, lines 1277 to 1300"
+        ),
         grid=(*_parents(1, (1,), 5, 20), *_parents(2, (3,), 5, 20), *_parents(3, (7,), 5, 20)),
         quick=(*_parents(2, (3,), 3, 5), *_parents(3, (7,), 3, 5)),
         predict=spanned_share,

@@ -300,7 +300,7 @@ def spread_squared(setting: Setting) -> float:
 
 
 ALL = tuple(SHAPES)
-SCALES = (0.001, 0.003, 0.01, 0.03, 0.1)
+SCALES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
 
 
 def _noisy(
@@ -331,6 +331,7 @@ register(
         title="Marginal gradients are recursive",
         statement="E[g_j | x_k] is the mean of E[g_j | x_j] over x_j given x_k, k a child of j.",
         source=f"{PAPER}, Theorem 1",
+        place="“g_j(x_k) = E_{x_{j,−k}|x_k}[g_j(x_j)]”, Section 2.3, Theorem 1, line 109",
         grid=grid(shape=ALL, norm=("none", "before", "after"), classes=3, trials=TRIALS),
         quick=grid(shape=ALL[:2], norm="none", classes=3, trials=20),
         predict=ROUNDING,
@@ -354,6 +355,9 @@ register(
             "where P(x | z) is no delta."
         ),
         source=f"{PAPER}, Theorem 2, eq. 8",
+        place=(
+            "“Then the following iterative equations hold”, Section 3.2, Theorem 2, eq. 8, lines 157 to 171"
+        ),
         grid=_noisy(("square",), TRIALS, RELU, (1.0,)),
         quick=_noisy(("square",), 8, {"tree": (0.1,)}, (0.3,)),
         predict=ROUNDING,
@@ -457,10 +461,11 @@ register(
         id="ladder.thm3",
         title="Where events tell everything, all conditions hold",
         statement=(
-            "If P(x_α | z_α) is a delta for every region, focus, broadness, decorrelation and the fourth "
-            "condition E[f_k g_j | z_α] = E[f_k | z_α]E[g_j | z_α] all hold."
+            "If P(x_α | z_α) is a delta for every region, focus, broadness and decorrelation hold (and with "
+            "them E[f_k g_j | z_α] = E[f_k | z_α]E[g_j | z_α], the fourth condition, which Theorem 4 needs)."
         ),
         source=f"{PAPER}, Theorem 3",
+        place="“then all conditions in Thm. 2 hold”, Section 3.2, Theorem 3, line 176",
         grid=grid(shape=ALL, norm=("none", "before", "after"), trials=TRIALS),
         quick=grid(shape=ALL[:2], norm="none", trials=15),
         predict=ROUNDING,
@@ -482,6 +487,10 @@ register(
             "scales and shifts follow from P(z_α), P(z_β | z_α) and the weights alone."
         ),
         source=f"{PAPER}, Theorems 3 and 4, eqs 9 and 12",
+        place=(
+            "“the reformulation becomes exact”, Section 7.3, Theorem 3, line 661; Theorem 4, lines 193 to "
+            "205; “compatible with the reformulation”, Section 4.2, eq. 12, line 269"
+        ),
         grid=(
             *grid(
                 shape=ALL, norm=("none", "before", "after"), activation="relu", loss="softmax", trials=TRIALS
@@ -506,6 +515,10 @@ stated = register(
         title="Steps from events, under the conditions of Theorem 2",
         statement="Where focus, broadness and decorrelation hold, ΔW_βα = (P_αβF_β)ᵀG̃_α.",
         source=f"{PAPER}, Theorem 4, eqs 60–71",
+        place=(
+            "“ΔW_βα = (P_αβ F_β)ᵀ G̃_α”, Section 3.3, Theorem 4, eq. 9, line 205; “We assume decorrelation”, "
+            "Section 7.4, line 753"
+        ),
         grid=_noisy(("square",), TRIALS, RELU, (1.0,)),
         quick=_noisy(("square",), 8, {"tree": (0.3,)}, (0.3,)),
         predict=ROUNDING,
@@ -564,7 +577,7 @@ register(
     )
 )
 
-SPREADS = (0.003, 0.006, 0.012, 0.025, 0.05, 0.1)
+SPREADS = (0.0008, 0.0016, 0.003, 0.006, 0.012, 0.025, 0.05, 0.1)
 
 
 def _spreads(trials: int) -> tuple[Setting, ...]:
@@ -584,12 +597,12 @@ register(
             "one event differ."
         ),
         source=f"{PAPER}, Theorem 4, without a fourth condition",
-        grid=_spreads(200),
+        grid=_spreads(600),
         quick=_spreads(30),
         predict=spread_squared,
         measure=measure_steps,
         domain=check_ladder,
-        rule=Exponent(Along("spread"), resolution=0.15),
+        rule=Exponent(Along("spread")),
         quantity=f"ΔW: {GAP}",
         axis="spread",
         reading="beyond the paper",
@@ -602,6 +615,10 @@ register(
         title="Bayes' rule for events",
         statement="Λ_β(P^b_αβ)ᵀ = P_αβᵀΛ_α, where P^b_αβ = P(z_α | z_β).",
         source=f"{PAPER}, below eq. 57",
+        place=(
+            "“Using Λ_β(P^b_αβ)ᵀ = P_αβᵀΛ_α”, its Greek letters lost in the text, Section 7.4, below eq. 57, "
+            "line 723"
+        ),
         grid=grid(shape=ALL, trials=TRIALS),
         quick=grid(shape=ALL[:2], trials=20),
         predict=ROUNDING,
@@ -642,7 +659,8 @@ stated = register(
         id="ladder.eq7.square",
         title="Signs of the gradient I − F",
         statement="At the top G = I − F has g_j(y = j) > 0 and g_j(y ≠ j) < 0.",
-        source=f"{PAPER}, eq. 7 with Theorem 4's G = I − F",
+        source=f"{PAPER}, eq. 7, which is said of a softmax, for Theorem 4's G = I − F",
+        reading="beyond the paper",
         grid=grid(shape=("tree", "grid"), classes=(2, 3, 5), loss="square", scale=(0.3, 1.0), trials=60),
         quick=grid(shape="tree", classes=3, loss="square", scale=1.0, trials=20),
         predict=1.0,
@@ -663,6 +681,8 @@ register(
         title="Signs of the gradient under a softmax",
         statement="Under softmax cross entropy the top nodes have g_j(y = j) > 0 and g_j(y ≠ j) < 0.",
         source=f"{PAPER}, eq. 7",
+        place="“g_j(y = j) > 0, g_j(y ≠ j) < 0”, Section 3.2, eq. 7, lines 146 to 150",
+        reading="as printed",
         grid=grid(shape=("tree", "grid"), classes=(2, 3, 5), loss="softmax", scale=(0.3, 1.0), trials=60),
         quick=grid(shape="tree", classes=3, loss="softmax", scale=1.0, trials=20),
         remark="g_j = 1[y = j] − softmax_j(f), for every input and so for every mean.",
@@ -675,6 +695,7 @@ stated = register(
         title="The gradient at the top as two numbers",
         statement="Under a softmax g_j(y) = a₁1[j = y] − a₂1[j ≠ y] at the top, a₁ and a₂ constant.",
         source=f"{PAPER}, the boundary condition below eq. 8",
+        place="“g_j(z_ω) = a_1 I[j = z_ω] − a_2 I[j ≠ z_ω]”, Section 3.2, below eq. 8, line 174",
         grid=grid(shape="tree", classes=(3, 5), loss="softmax", scale=(0.1, 1.0), trials=TRIALS),
         quick=grid(shape="tree", classes=3, loss="softmax", scale=1.0, trials=20),
         predict=ROUNDING,
@@ -697,7 +718,7 @@ register(
             "Where activations at the top are of size s, g_j(y) is off from a₁1[j = y] − a₂1[j ≠ y] by the "
             "order of s."
         ),
-        grid=grid(shape="tree", classes=3, loss="softmax", scale=SCALES, trials=400),
+        grid=grid(shape="tree", classes=3, loss="softmax", scale=SCALES, trials=800),
         quick=grid(shape="tree", classes=3, loss="softmax", scale=SCALES, trials=60),
         predict=scale_of,
         rule=Exponent(Along("scale")),

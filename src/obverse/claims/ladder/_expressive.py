@@ -309,6 +309,7 @@ stated = register(
         title="ReLU makes the top the identity",
         statement="If each P_αβ is all-vert, a ReLU net has weights with F_ω = I: min Loss_ReLU = 0.",
         source=f"{PAPER}, Theorem 6",
+        place="“min Loss_ReLU(W) = 0”, Section 5.1, Theorem 6, eq. 13, lines 323 to 328",
         grid=grid(all_vert="each child", children=(1, 2, 3), top=6, middle=(4, 5), low=4, trials=8),
         quick=grid(all_vert="each child", children=2, top=5, middle=4, low=4, trials=3),
         predict=one,
@@ -420,6 +421,7 @@ stated = register(
         title="Linear nets leave a loss, as printed",
         statement="Without ReLU, min Loss_Linear = O(exp(sz(ω))): at most m_ω.",
         source=f"{PAPER}, Theorem 6 (eq. 13)",
+        place="“min Loss_Linear(W) = O(exp(sz(ω)))”, Section 5.1, Theorem 6, eq. 13, lines 323 to 328",
         grid=LINEAR,
         quick=LINEAR_QUICK,
         predict=events,
@@ -461,6 +463,7 @@ register(
         title="Vertices survive activations of full row rank",
         statement="If F has full row rank, then vert(PF) = vert(P).",
         source=f"{PAPER}, Theorem 7 (1)",
+        place="“If F is full row rank, then vert(PF) = vert(P)”, Section 5.1, Theorem 7, line 344",
         grid=grid(rows=10, columns=(2, 3, 5), inside=(1, 4), spare=2, trials=8),
         quick=grid(rows=6, columns=(2, 3), inside=2, spare=1, trials=5),
         predict=one,
@@ -478,6 +481,7 @@ stated = register(
         title="All-vert survives any activations, as printed",
         statement="For every F, PF is all-vert if and only if P is.",
         source=f"{PAPER}, Theorem 7 (2)",
+        place="“PF is all-vert iff P is all-vert”, Section 5.1, Theorem 7, line 344",
         grid=grid(rows=5, columns=4, nodes=(1, 2), trials=80),
         quick=grid(rows=4, columns=4, nodes=1, trials=40),
         predict=one,
@@ -489,7 +493,8 @@ stated = register(
         expected="failed",
         remark=(
             "F with fewer columns than rows can flatten the hull: with one node all rows come to lie on a "
-            "line, which has two vertices. Only one direction, from PF to P, needs no rank."
+            "line, which has two vertices. Only one direction, from PF to P, needs no rank. “(2) follows "
+            "from (1)”, the paper says (line 1088): its condition may be meant."
         ),
     )
 )
@@ -535,6 +540,10 @@ stated = register(
         title="Random weights give full rank, as printed",
         statement="If W is drawn at random, then F = r(PFW) has full rank with probability 1.",
         source=f"{PAPER}, Section 5.1, after Theorem 7",
+        place=(
+            "“if we sample W randomly, then with probability 1, all F_β are full-rank”, Section 5.1, after "
+            "Theorem 7, line 346"
+        ),
         grid=_ranks("relu", SIZES, 500, 40),
         quick=_ranks("relu", ((2, 2), (3, 3)), 500, 20),
         predict=surely,

@@ -435,10 +435,13 @@ stated = register(
         id="ladder.thm2.lossy",
         title="Steps from events, where events are lost on the way up",
         statement=(
-            "Climbing up the ladder information is lost, and the recursions for F, G̃ and ΔW describe "
-            "gradient descent all the same."
+            "Also where each z_α tells less than the events of its children, so that information is lost on "
+            "the way up, the recursions for F, G̃ and ΔW describe gradient descent."
         ),
-        source=f"{PAPER}, Theorems 2 and 4, as read below Theorem 3",
+        source=(
+            f"{PAPER}, Theorems 2 and 4, without their conditions; below Theorem 3 it is said that "
+            "information is lost, not that the recursions then hold"
+        ),
         grid=_ladders(RULES, TRIALS),
         quick=_ladders(RULES, 15, BOTH[:1]),
         predict=ROUNDING,
@@ -448,6 +451,7 @@ stated = register(
         quantity=f"ΔW: {GAP}",
         axis="leaves",
         series="rule",
+        reading="beyond the paper",
         twin="ladder.thm2.lossless",
         expected="failed",
         remark=(
@@ -464,7 +468,7 @@ register(
         source=f"{PAPER}, Theorems 3 and 4",
         grid=_ladders(("full",), TRIALS),
         quick=_ladders(("full",), 15, BOTH[:1]),
-        reading="corrected",
+        reading="exact",
     )
 )
 
@@ -670,7 +674,7 @@ register(
         title="Drawn inputs approach all inputs",
         statement="ΔW from n drawn inputs is off by the order of 1/√n.",
         source="of this library; the paper takes frequencies for probabilities",
-        grid=grid(message="weight", count=COUNTS, nodes=3, trials=100),
+        grid=grid(message="weight", count=COUNTS, nodes=3, trials=600),
         quick=grid(message="weight", count=COUNTS, nodes=3, trials=10),
         predict=root,
         measure=measure_sampled,

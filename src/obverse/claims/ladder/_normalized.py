@@ -258,6 +258,10 @@ register(
             "that of c₁ and c₀ is Sᵀg."
         ),
         source=f"{PAPER}, Theorem 5",
+        place=(
+            "“g_f = J^BN(f)g = (c_1/σ)P_{f,1}g, g_c = S(f)ᵀg”, Section 4.1, Theorem 5, eq. 11, lines 245 to "
+            "263"
+        ),
         grid=_layers("uniform", (4, 16, 256), (0.01, 1.0, 100.0), TRIALS),
         quick=_layers("uniform", (4, 16), (0.01,), 30),
         predict=rounding,
@@ -279,6 +283,10 @@ register(
             "with P_{f,1} = I − SSᵀΛ."
         ),
         source=f"{PAPER}, Section 4.2, eq. 12, the projection",
+        place=(
+            "“we still have the projection property, but under the new inner product”, Section 4.2, below "
+            "eq. 12, line 283"
+        ),
         grid=_layers("random", (4, 16, 256), (0.01, 1.0, 100.0), TRIALS),
         quick=_layers("random", (4, 16), (0.01,), 30),
         predict=rounding,
@@ -336,6 +344,7 @@ stated = register(
         title="The variance under the reformulation, as printed",
         statement="Batch norm divides by σ with σ² = E_z[(f_j(z) − μ)²].",
         source=f"{PAPER}, Section 4.2, eq. 12",
+        place="“σ² = E_z[(f_j(z) − µ)²]”, Section 4.2, eq. 12, lines 269 to 281",
         grid=grid(events=(2, 8, 32), inputs=(2, 4, 16), within=False, trials=400),
         quick=grid(events=(2, 8), inputs=4, within=False, trials=100),
         predict=1.0,
@@ -391,6 +400,10 @@ register(
         title="Batch norm after linear layers centres gradients",
         statement="With batch norm between the linear layer and the ReLU, 1ᵀG̃ = 0 at the linear layer.",
         source=f"{PAPER}, Section 5.2, after Theorem 9",
+        place=(
+            "“centered gradient is guaranteed if we insert Batch Norm (Eqn. 12) after linear layers”, "
+            "Section 5.2, after Theorem 9, line 364"
+        ),
         grid=grid(order="norm, relu", rows=(8, 16, 64), bias=True, trials=50),
         quick=grid(order="norm, relu", rows=(16, 64), bias=True, trials=20),
         predict=1.0,
@@ -431,6 +444,10 @@ register(
             "with batch norm before the ReLU as well."
         ),
         source=f"{PAPER}, §7.5.1, eq. 80",
+        place=(
+            "“E_x[g_j f_j] ≡ 0 for all iterations”, Section 7.5.1, below eq. 81, line 1020; eq. 80, lines "
+            "977 to 990"
+        ),
         grid=_energies(ORDERS, "weights", False, TRIALS),
         quick=_energies(ORDERS, "weights", False, 30),
         predict=at_most_rounding,
@@ -449,6 +466,10 @@ stated = register(
         title="The row energy with a bias, as printed",
         statement="⟨w_j, ∇w_j⟩ = 0 with bias terms too: all analysis still holds with them.",
         source=f"{PAPER}, §7.5.1 and Section 2.1",
+        place=(
+            "“all analysis still holds with bias terms”, Section 2.1, line 42, for “the row energy … is "
+            "conserved”, Section 7.5.1, lines 1020 to 1022"
+        ),
         grid=_energies("relu, norm", "weights", True, TRIALS),
         quick=_energies("relu, norm", "weights", True, 30),
         predict=at_most_rounding,
@@ -487,6 +508,10 @@ stated = register(
         title="The row energy over time, as printed",
         statement="With batch norm the row energy ½‖w_j‖² is conserved over time: over steps of descent.",
         source=f"{PAPER}, §7.5.1, eq. 81",
+        place=(
+            "“the row energy E_j(t) … is conserved over time”, Section 7.5.1, below eq. 81, lines 1020 to "
+            "1022"
+        ),
         grid=_descents((0.05, 0.2), False, 100, TRIALS),
         quick=_descents((0.2,), False, 20, 20),
         predict=1 + ROUNDING,

@@ -135,6 +135,10 @@ register(
         title="Evidence, divergence and the bound",
         statement="log p(x) − KL[q(z|x) ‖ p(z|x)] = E_q log p(x|z) − KL[q(z|x) ‖ p(z)], for any Gaussian q.",
         source=f"{NOTES}, how ∫dz is dealt with",
+        place=(
+            "“log P(X) − D_KL[Q(z|X)||P(z|X)] = E_{z∼Q}[log P(X|z)] − D_KL[Q(z|X)||P(z)]”, How do we deal "
+            "with ∫dz?, line 96"
+        ),
         grid=grid(d=(1, 3, 10), D=(2, 20), sigma=(0.3, 1.0), trials=100),
         quick=grid(d=(1, 3), D=5, sigma=1.0, trials=100),
         predict=rounding,
@@ -178,6 +182,9 @@ register(
         title="How far the bound is below log p(x)",
         statement="The bound lies KL[q(z|x) ‖ p(z|x)] below log p(x).",
         source=f"{NOTES}, how ∫dz is dealt with: the left-hand side",
+        place=(
+            "“log P(X) − D_KL[Q(z|X)||P(z|X)]”, How do we deal with ∫dz?, the left-hand side, lines 96 to 98"
+        ),
         grid=grid(d=(1, 3, 10), D=(2, 20), sigma=1.0, n=1000, trials=200),
         quick=grid(d=(1, 3), D=5, sigma=1.0, n=500, trials=100),
         predict=divergence,
@@ -210,7 +217,8 @@ register(
         id="vae.elbo.single",
         title="One draw is enough on average",
         statement="J = log p(x|z) − KL[q(z|x) ‖ p(z)] with a single z ~ q(z|x) has the bound as its mean.",
-        source=f"{NOTES}, the objective J for a single sample",
+        source=f"{NOTES}, the objective J for a single sample (line 106); what its mean is, is not in it",
+        reading="exact",
         grid=grid(d=(1, 3, 10), D=(2, 20), sigma=1.0, trials=50_000),
         quick=grid(d=(1, 3), D=5, sigma=1.0, trials=10_000),
         predict=bound,
@@ -415,7 +423,7 @@ register(
         title="The size of the bias",
         statement="log p(x) − E log p̂(x) = Var(w)/2k to first order, w = p(x|z)p(z)/(q(z|x)p(x)).",
         source="Not in the notes: what the log-likelihood of a VAE is measured by",
-        grid=grid(d=1, D=3, sigma=1.0, wide=(1.5, 3.0), k=(100, 300), trials=20_000),
+        grid=grid(d=1, D=3, sigma=1.0, wide=(1.5, 3.0), k=(100, 300), trials=60_000),
         quick=grid(d=1, D=3, sigma=1.0, wide=2.0, k=100, trials=8000),
         predict=weight_variance,
         measure=measure_bias,
@@ -485,7 +493,8 @@ register(
             "The gradient of log p(x|μ + Σ^½ε) by μ and Σ is on average that of E_q log p(x|z); so is "
             "log p(x|z) times that of log q(z)."
         ),
-        source=f"{NOTES}, the reparametrization trick",
+        source=f"{NOTES}, the reparametrization trick (line 114); what it does to the mean is not in it",
+        reading="exact",
         grid=grid(way=("reparametrized", "score"), d=(1, 3, 10), D=(2, 5), sigma=1.0, n=1000, trials=200),
         quick=grid(way="reparametrized", d=(1, 3), D=5, sigma=1.0, n=100, trials=100),
         predict=gradient,
@@ -614,7 +623,8 @@ register(
             "There is an f that gives x its law and for which p(z|x) is a Gaussian: f = F⁻¹∘Φ, in the limit "
             "of a narrow decoder; KL[q ‖ p(z|x)] for the best Gaussian q vanishes as σ²."
         ),
-        source=f"{NOTES}, such a function provably exists; the rate is not in it",
+        source=f"{NOTES}, such a function “provably exists” (line 116); the rate is not in it",
+        reading="exact",
         grid=grid(sigma=(0.005, 0.01, 0.02, 0.04, 0.08), trials=1500),
         quick=grid(sigma=(0.005, 0.01, 0.02, 0.04, 0.08), trials=400),
         predict=square,
