@@ -283,7 +283,8 @@ register(
             "the CDF of its coordinate given the coordinates before, after Φ."
         ),
         source=f"{NOTES}, how z is defined; the map is Rosenblatt's",
-        grid=grid(law=LAWS, d=(2, 5), n=500, trials=2500, map="conditional"),
+        grid=grid(law=LAWS, d=2, n=500, trials=1500, map="conditional")
+        + grid(law=LAWS, d=5, n=500, trials=500, map="conditional"),
         quick=grid(law=LAWS, d=3, n=200, trials=400, map="conditional"),
         reading="exact",
         remark="All directions together determine a law (Cramér and Wold); the directions here are random.",
