@@ -120,7 +120,7 @@ SPARSE = grid(n=15_000, t=300, skew=0.0, **BASE, trials=10) + grid(
     n=30_000, t=600, skew=0.0, **BASE, trials=6
 )
 DENSE = grid(n=1_500, t=(300, 750, 1_200), skew=0.0, **BASE, trials=30)
-SKEWED = grid(n=15_000, t=(300, 600), skew=1.0, **BASE, trials=40)
+SKEWED = grid(n=15_000, t=300, skew=1.0, **BASE, trials=40)
 DENSE_QUICK = grid(n=1_500, t=300, skew=0.0, **BASE, trials=8)
 SKEWED_QUICK = grid(n=6_000, t=300, skew=1.0, **BASE, trials=8)
 RATIO = "error, offsets of their own ÷ uniform"
@@ -248,10 +248,12 @@ register(
     stated.other(
         title="What offsets of their own gain, where activity is skewed",
         statement=(
-            "Where unit i is active with weight 1/i, the error with the best offset for each unit over that "
-            "with the best uniform offset is the ratio of the least closed-form errors, within 3 %."
+            "Where unit i is active with weight 1/i and few inputs are kept (ρ = 0.02), the error with the "
+            "best offset for each unit over that with the best uniform offset is the ratio of the least "
+            "closed-form errors, within 2 %."
         ),
         predict=closed_ratio,
-        rule=Equal(tolerance=0.03),
+        # ρ·J(κ) = 0.7 % of the noise, which the closed form does not take away, and as much for the search
+        rule=Equal(tolerance=0.02),
     )
 )

@@ -323,7 +323,7 @@ register(
             "of their T spacings, (1 + ½ + … + 1/T)/T on average."
         ),
         source=f"{PART}: mixture weights that train",
-        grid=grid(generators=(2, 4), trials=700) + grid(generators=(8, 16, 32), trials=120),
+        grid=grid(generators=2, trials=700) + grid(generators=(4, 8, 16, 32), trials=120),
         quick=grid(generators=(2, 4, 8), trials=150),
         predict=longest_spacing,
         measure=measure_weights,

@@ -165,10 +165,6 @@ def trained_rate(setting: Setting) -> float:
     return sqrt(per_sample(setting))
 
 
-def trained_root(setting: Setting) -> float:
-    return sqrt(size_of(setting) / setting["m"])
-
-
 # HoldsIn asks for 104 trials without exception.
 TRIALS = 110
 
@@ -449,24 +445,6 @@ stated = register(
             "Nets with one hidden layer, D ∈ [0, 1], on N(0, I). C = ½ is enough here; with more hidden "
             "units the distance grows as about p^{0.4}. What training misses of the sup is not known."
         ),
-    )
-)
-
-register(
-    replace(
-        stated,
-        id="gan.generalization.trained.m",
-        title="What a trained discriminator finds in m samples",
-        statement="The distance that a trained net finds between m samples and fresh data falls as m^{−1/2}.",
-        grid=grid(inputs=8, hidden=4, m=(128, 256, 512, 1024, 2048, 4096), steps=600, trials=48),
-        quick=grid(inputs=8, hidden=4, m=(64, 128, 256, 512, 1024), steps=100, trials=16),
-        predict=trained_root,
-        rule=Exponent(Along("m")),
-        axis="m",
-        series="hidden",
-        reading="beyond the paper",
-        place="",
-        remark="",
     )
 )
 

@@ -473,7 +473,7 @@ register(
     )
 )
 
-SPREADS = (1e-5, 3e-5, 1e-4, 3e-4, 0.001, 0.003, 0.01, 0.03, 0.1)
+SPREADS = (1e-5, 3e-5, 1e-4, 0.003, 0.006, 0.012, 0.025, 0.05, 0.1)
 
 
 def _spreads(trials: int) -> tuple[Setting, ...]:

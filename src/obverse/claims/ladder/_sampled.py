@@ -104,7 +104,7 @@ register(
 )
 
 
-COUNTS = (62, 125, 250, 500, 1000, 2000, 4000, 8000)
+COUNTS = (250, 500, 1000, 2000, 4000, 8000)
 
 
 register(
@@ -113,7 +113,8 @@ register(
         title="Drawn inputs approach all inputs",
         statement="ΔW from n drawn inputs is off by the order of 1/√n.",
         source="of this library; the paper takes frequencies for probabilities",
-        grid=grid(message="weight", count=COUNTS, nodes=3, trials=200),
+        grid=grid(message="weight", count=(100, 200, 400), nodes=3, trials=250)
+        + grid(message="weight", count=COUNTS, nodes=3, trials=100),
         quick=grid(message="weight", count=COUNTS, nodes=3, trials=10),
         predict=root,
         measure=measure_sampled,
