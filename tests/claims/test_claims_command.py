@@ -53,7 +53,7 @@ claim("t.surprise", lambda setting: 3 * k(setting), reading="corrected")
 @pytest.fixture(autouse=True)
 def own_registry(monkeypatch):
     """No claims but those of the test's files."""
-    registry.claims()  # imports the papers now: the files import from one, which would register its claims here
+    registry.claims()  # now: the files import from a paper, which would register its claims with theirs
     monkeypatch.setattr(registry, "PAPERS", ())
     monkeypatch.setattr(registry, "_CLAIMS", {})
     monkeypatch.setattr(sys, "path", list(sys.path))
