@@ -15,7 +15,7 @@ WATCHER_PIP := $(WATCHER)/bin/python -m pip --disable-pip-version-check
 TRIAL := .venv-release
 TRIAL_PIP := $(TRIAL)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-all browser cover release lint docs experiments-quick claims architectures bench bench-memorize bench-weightwatcher clean
+.PHONY: help demo test test-all browser cover release style lint docs experiments-quick claims architectures bench bench-memorize bench-weightwatcher clean
 
 help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
@@ -68,13 +68,18 @@ demo: $(VENV)/installed
 	@$(BIN)/obverse sample demo
 	@echo "Open the page in a browser: $(CURDIR)/demo/report.html"
 
-lint: $(VENV)/developer
+style: $(VENV)/developer
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint: style
 	$(BIN)/mypy
 
-test: lint
-	$(BIN)/pytest -m "not slow" -n auto --dist worksteal
+# The types are checked beside the tests, whose workers leave a core idle at their start and their end.
+test: style
+	@$(BIN)/mypy >$(VENV)/types.txt 2>&1 & types=$$!; \
+	$(BIN)/pytest -m "not slow" -n auto --dist worksteal; tests=$$?; \
+	wait $$types; types=$$?; echo "mypy: $$(cat $(VENV)/types.txt)"; rm $(VENV)/types.txt; exit $$((tests + types))
 
 # The only command that changes the machine, and only when asked to.
 browser:

@@ -13,7 +13,7 @@ import torch
 from measure import Outcome, alternate, compare, publish
 from torch import Tensor
 
-from obverse.identity._factorize import factorize, product
+from obverse.identity import factorize
 
 LAYERS = {500: 32, 1000: 16}  # of a matrix of this size
 BAR = 4.0
@@ -55,7 +55,7 @@ def factorize_ratio(size: int) -> Callable[[int], Outcome]:
         longest = compare(
             "", "", BAR, {side: seconds[side] for side in ("factorize, one angle", "SVD + products")}
         )
-        error = torch.linalg.matrix_norm(product(factorize(matrix, layers)) - matrix, 2)
+        error = torch.linalg.matrix_norm(factorize(matrix, layers).product - matrix, 2)
         return compare(
             f"factorize_{size}",
             f"factorize ÷ (SVD + {layers} products), d = {size}",

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import torch
 
-from obverse.identity import bound, factorize, gamma, min_layers, product
+from obverse.identity import factorize, min_layers
 
 
 def main() -> None:
@@ -18,14 +18,13 @@ def main() -> None:
         matrix = torch.randn(50, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         matrix[0] *= torch.linalg.det(matrix).sign()  # without a mirror image: no steps near I make one
     size = len(matrix)
-    stretch = gamma(matrix)
+    stretch = factorize(matrix, 1).gamma
     print(f"a {size} × {size} matrix that stretches or shrinks by up to {np.exp(stretch):.1f}")
     for layers in (8, 32, 128):
-        steps = factorize(matrix, layers)
-        largest = max(float(torch.linalg.matrix_norm(step, 2)) for step in steps)
-        off = float((product(steps) - matrix).abs().max())
+        found = factorize(matrix, layers)
+        off = float((found.product - matrix).abs().max())
         print(
-            f"{layers:>4} layers I + A: largest ‖A‖ {largest:.3f}, guaranteed {bound(stretch, layers):.3f};"
+            f"{layers:>4} layers I + A: largest ‖A‖ {found.distance:.3f}, guaranteed {found.bound:.3f};"
             f" their product is the matrix up to {off:.0e}"
         )
     print(f"For ‖A‖ ≤ 0.1 everywhere {min_layers(matrix, 0.1)} layers are enough.")

@@ -20,6 +20,7 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
+from obverse._core import seed_global  # noqa: E402
 from obverse.app._explorer import Subject  # noqa: E402
 from obverse.app.main import main  # noqa: E402
 from obverse.data import load  # noqa: E402
@@ -56,7 +57,7 @@ def one_thread() -> None:
 @pytest.fixture(autouse=True)
 def same_draws() -> None:
     """Nets draw their first weights from torch's own generator: the same ones in every run, in any order."""
-    torch.manual_seed(0)
+    seed_global(0)
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ from obverse.diversity import (
     quality,
     vendi,
 )
-from obverse.identity import critical_point, descend, memorize
+from obverse.identity import critical_point, descend, factorize, memorize
 from obverse.ladder import enumerate_teacher, race, random_student, tree
 from obverse.weights import compare_audits
 from shadow.sample_surveys import sample_survey
@@ -82,6 +82,7 @@ MAKERS: dict[str, Callable[[], Record]] = {
     "diversity.Vendi": lambda: vendi(points(0)),
     "identity.CriticalPoint": lambda: critical_point(torch.zeros(3, 2, 2, dtype=torch.float64), 2 * EYE, EYE),
     "identity.Descent": lambda: descend(torch.zeros(3, 2, 2, dtype=torch.float64), 2 * EYE, EYE, steps=3),
+    "identity.Factorization": lambda: factorize(2 * EYE, 3),
     "identity.Memorized": lambda: memorize(points(0), torch.arange(60) % 3).facts,
     "ladder.Race": raced,
     "claims.Judged": lambda: sample_sweep().outcomes[0].points[0],

@@ -1,4 +1,8 @@
-"""The documentation site: it builds without a warning, asks no other host, and says what the code does."""
+"""The documentation site: it builds without a warning, asks no other host, and says what the code does.
+
+Most tests look at the pages as Sphinx has read and linked them; to write them as HTML, where the slow tests
+look again, takes twice as long.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,24 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import docutils_namespace
 from typer.main import get_command
 
 import obverse
@@ -72,6 +83,90 @@ class Links(HTMLParser):
 
 
 @pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuildEnvironment]:
+    """The pages read and linked, without a warning; nothing is written but the pages of claims."""
+    folder, said, path = tmp_path_factory.mktemp("read"), StringIO(), list(sys.path)
+    with warnings.catch_warnings(), docutils_namespace():
+        warnings.simplefilter("ignore")  # of extensions about each other; `said` has those of the pages
+        app = Sphinx(DOCS, DOCS, folder / "out", folder / "doctrees", "dummy", status=None, warning=said)
+        app.build()
+        assert said.getvalue() == ""
+        yield app.env
+    sys.path[:] = path  # docs/conf.py adds to it
+
+
+def text_of(read: BuildEnvironment, page: str) -> str:
+    return read.get_doctree(page).astext()
+
+
+def places_of(read: BuildEnvironment, page: str) -> set[str]:
+    return {place for node in read.get_doctree(page).findall(nodes.Element) for place in node["ids"]}
+
+
+def test_every_page_is_read_and_in_the_table_of_contents(read: BuildEnvironment) -> None:
+    names = {page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES}
+    assert set(read.found_docs) == names
+    listed = {name for inner in read.toctree_includes.values() for name in inner}
+    assert listed | {read.config.root_doc} == names
+
+
+def test_every_example_is_read(read: BuildEnvironment) -> None:
+    scripts = sorted((ROOT / "examples").glob("*.py"))
+    assert scripts
+    text, places = text_of(read, "examples"), places_of(read, "examples")
+    for script in scripts:
+        assert script.stem.replace("_", "-") in places
+        last = script.read_text(encoding="utf-8").rstrip().splitlines()[-1]
+        assert last.strip() in text, script.name
+
+
+def test_every_formula_can_be_drawn(read: BuildEnvironment) -> None:
+    mathml = import_module("offline_math").mathml
+    for name in read.found_docs:
+        page = read.get_doctree(name)
+        blocks = list(page.findall(nodes.math_block))
+        assert blocks or name not in INSTRUMENTS, name
+        for node in (*blocks, *page.findall(nodes.math)):
+            assert "merror" not in mathml(node, as_block=isinstance(node, nodes.math_block)), node.astext()
+
+
+def packages() -> list[str]:
+    rooms = [name for name in obverse.__all__ if isinstance(getattr(obverse, name), ModuleType)]
+    return ["obverse", *(f"obverse.{name}" for name in rooms)]
+
+
+@pytest.mark.parametrize("package", packages())
+def test_every_public_name_is_read(package: str, read: BuildEnvironment) -> None:
+    page, module = f"api/{package.rpartition('.')[2]}", import_module(package)
+    assert module.__all__
+    described = {node.astext() for node in read.get_doctree(page).findall(addnodes.desc_name)}
+    assert set(module.__all__) <= described
+    places, elsewhere = places_of(read, page), "The same as" in text_of(read, page)
+    for name in module.__all__:
+        assert elsewhere or f"{package}.{name}" in places, f"{package}.{name}"
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*path, name))
+
+
+def assert_commands_are_described(text: str, places: set[str]) -> None:
+    for path, command in commands(get_command(app)):
+        place = "-".join(("obverse", *path))
+        assert place in places, place
+        for parameter in command.params:
+            for flag in (*parameter.opts, *parameter.secondary_opts):
+                hidden = getattr(parameter, "hidden", False) or parameter.param_type_name == "argument"
+                assert hidden or flag in text, f"{place} {flag}"
+
+
+def test_every_command_and_flag_is_read(read: BuildEnvironment) -> None:
+    assert_commands_are_described(text_of(read, "cli"), places_of(read, "cli"))
+
+
+@pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     build = ["-q", "-W", "--keep-going", "-b", "html", "-d", str(folder / "doctrees")]
@@ -90,6 +185,7 @@ def pages(site: Path) -> dict[Path, Links]:
     return {page: Links(page) for page in sorted(site.rglob("*.html"))}
 
 
+@pytest.mark.slow
 def test_every_page_is_built_and_in_the_table_of_contents(site: Path, pages: dict[Path, Links]) -> None:
     contents = {urlsplit(link).path for link in pages[site / "api.html"].links}  # its sidebar lists all
     for page in PAGES:
@@ -98,6 +194,7 @@ def test_every_page_is_built_and_in_the_table_of_contents(site: Path, pages: dic
         assert built.name == "api.html" or built.as_posix() in contents, f"{page.name} is in no toctree"
 
 
+@pytest.mark.slow
 def test_no_page_asks_another_host(site: Path, pages: dict[Path, Links]) -> None:
     assert len(pages) > len(PAGES)  # the result pages too
     for page, found in pages.items():
@@ -108,6 +205,7 @@ def test_no_page_asks_another_host(site: Path, pages: dict[Path, Links]) -> None
         assert not re.search(r"(url\(\s*['\"]?|@import\s+['\"])(\w+:)?//", text), sheet.name
 
 
+@pytest.mark.slow
 def test_every_example_is_on_its_page(site: Path, pages: dict[Path, Links]) -> None:
     text = re.sub(r"<[^>]+>", "", (site / "examples.html").read_text(encoding="utf-8"))
     scripts = sorted((ROOT / "examples").glob("*.py"))
@@ -118,6 +216,7 @@ def test_every_example_is_on_its_page(site: Path, pages: dict[Path, Links]) -> N
         assert last.strip() in unescape(text), script.name
 
 
+@pytest.mark.slow
 def test_formulas_need_no_script(site: Path, pages: dict[Path, Links]) -> None:
     for name in INSTRUMENTS:
         text = (site / f"{name}.html").read_text(encoding="utf-8")
@@ -127,6 +226,7 @@ def test_formulas_need_no_script(site: Path, pages: dict[Path, Links]) -> None:
         assert "merror" not in text, name
 
 
+@pytest.mark.slow
 def test_links_lead_to_a_page_and_a_place_on_it(site: Path, pages: dict[Path, Links]) -> None:
     for page, found in pages.items():
         for link in found.links:
@@ -140,11 +240,7 @@ def test_links_lead_to_a_page_and_a_place_on_it(site: Path, pages: dict[Path, Li
                 assert place in pages[target].places, f"{page.relative_to(site)}: {link}"
 
 
-def packages() -> list[str]:
-    rooms = [name for name in obverse.__all__ if isinstance(getattr(obverse, name), ModuleType)]
-    return ["obverse", *(f"obverse.{name}" for name in rooms)]
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("package", packages())
 def test_every_public_name_is_described(package: str, site: Path) -> None:
     text = (site / "api" / f"{package.rpartition('.')[2]}.html").read_text(encoding="utf-8")
@@ -157,21 +253,10 @@ def test_every_public_name_is_described(package: str, site: Path) -> None:
         assert elsewhere or f'id="{package}.{name}"' in text, f"{package}.{name}"
 
 
-def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    yield path, command
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from commands(inner, (*path, name))
-
-
+@pytest.mark.slow
 def test_every_command_and_flag_is_on_the_page(site: Path, pages: dict[Path, Links]) -> None:
     text = re.sub(r"<[^>]+>", "", (site / "cli.html").read_text(encoding="utf-8"))
-    for path, command in commands(get_command(app)):
-        place = "-".join(("obverse", *path))
-        assert place in pages[site / "cli.html"].places, place
-        for parameter in command.params:
-            for flag in (*parameter.opts, *parameter.secondary_opts):
-                hidden = getattr(parameter, "hidden", False) or parameter.param_type_name == "argument"
-                assert hidden or flag in text, f"{place} {flag}"
+    assert_commands_are_described(text, pages[site / "cli.html"].places)
     for code in ("0", "1", "2", "3", "130"):
         assert re.search(rf"^{code}[a-z]", text, re.MULTILINE), f"exit code {code}"
 

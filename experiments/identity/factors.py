@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from obverse._core.files import write_json
-from obverse.identity import bound, factorize, gamma, product
+from obverse.identity import factorize
 
 RESULTS = Path(__file__).parent / "results" / "factors.json"
 LAYERS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -24,19 +24,19 @@ def run() -> None:
     for name, one in {"random": matrix, "half turn": half_turn}.items():
         rows = []
         for layers in LAYERS:
-            factors = factorize(one, layers)
+            steps = factorize(one, layers)
             identity = torch.eye(SIZE, dtype=torch.float64)
             rows.append(
                 {
                     "layers": layers,
-                    "norm": max(float(torch.linalg.matrix_norm(factor, 2)) for factor in factors),
-                    "bound": bound(gamma(one), layers),
-                    "printed": (4 * torch.pi + 3 * gamma(one)) / layers,
-                    "error": float((product(factors) - one).norm() / one.norm()),
-                    "values": torch.linalg.svdvals(identity + factors[0]).tolist(),
+                    "norm": max(float(torch.linalg.matrix_norm(factor, 2)) for factor in steps.factors),
+                    "bound": steps.bound,
+                    "printed": (4 * torch.pi + 3 * steps.gamma) / layers,
+                    "error": float((steps.product - one).norm() / one.norm()),
+                    "values": torch.linalg.svdvals(identity + steps.factors[0]).tolist(),
                 }
             )
-        found[name] = {"size": SIZE, "gamma": gamma(one), "rows": rows}
+        found[name] = {"size": SIZE, "gamma": factorize(one, 1).gamma, "rows": rows}
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     write_json(RESULTS, found)
 

@@ -18,7 +18,6 @@ from torch import Tensor
 from obverse._core.errors import ObverseError
 from obverse.diversity import intrinsic_dimension
 from obverse.identity import Memorized, factorize, memorize
-from obverse.identity._factorize import product
 from obverse.ladder import compare, enumerate_teacher, random_student, tree
 from obverse.shadow.tab._bench import LAWS, Bench, simulate
 
@@ -49,7 +48,7 @@ def factorization() -> dict[str, Any]:
         for condition in (1.0, 1e3, 1e6, 1e9, 1e12):
             for _ in range(3):
                 matrix = with_condition(size, condition, generator)
-                back = product(factorize(matrix, layers=64))
+                back = factorize(matrix, layers=64).product
                 error = torch.linalg.matrix_norm(back - matrix, 2) / torch.linalg.matrix_norm(matrix, 2)
                 worst = max(worst, float(error) / sqrt(size))
                 if condition == 1e12:

@@ -6,6 +6,8 @@ import ast
 import errno
 import os
 import re
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +18,16 @@ from hypothesis import strategies as st
 import obverse
 from obverse import BadInput
 from obverse._core import files
-from obverse._core.files import WriteFailed, read_json, replace_atomically, write_json, write_text
+from obverse._core.files import (
+    TEMPORARY,
+    WriteFailed,
+    append_text,
+    make_inside,
+    read_json,
+    replace_atomically,
+    write_json,
+    write_text,
+)
 from training.helpers import files_below
 
 
@@ -74,12 +85,56 @@ def test_a_full_disk_is_a_sentence_and_the_old_file_stays(tmp_path, monkeypatch,
     assert files_below(tmp_path) == {"kept"}
 
 
-def test_a_link_in_the_temporary_files_place_is_not_followed(tmp_path):
+def test_links_in_the_place_of_a_file_are_not_followed(tmp_path, monkeypatch):
+    """Neither at its own name nor at that of the temporary file, even for somebody who can guess it."""
+    monkeypatch.setattr(files.secrets, "token_hex", lambda size: "00")
     (tmp_path / "victim").write_text("untouched")
-    (tmp_path / ".new.json.tmp").symlink_to(tmp_path / "victim")
+    (tmp_path / "new.json").symlink_to(tmp_path / "victim")
     write_json(tmp_path / "new.json", {"a": 1})
-    assert (tmp_path / "victim").read_text() == "untouched"
     assert read_json(tmp_path / "new.json", "a test") == {"a": 1}
+    (tmp_path / f".other.00{TEMPORARY}").symlink_to(tmp_path / "victim")
+    with pytest.raises(WriteFailed, match="File exists"):
+        write_text(tmp_path / "other", "text")
+    (tmp_path / "log").symlink_to(tmp_path / "victim")
+    with pytest.raises(WriteFailed, match="symbolic links"):
+        append_text(tmp_path / "log", "line")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "folder").symlink_to(tmp_path / "home")
+    with pytest.raises(BadInput, match="folder of its own"):
+        make_inside(tmp_path / "folder")
+    assert (tmp_path / "victim").read_text() == "untouched"
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from obverse._core.files import write_text
+
+for number in range(150):
+    write_text(Path(sys.argv[1]), sys.argv[2] * (20_000 + number))
+"""
+
+
+def test_processes_that_write_one_file_at_once_all_succeed_and_no_reader_sees_a_mixture(tmp_path):
+    path = tmp_path / "shared"
+    write_text(path, "a" * 20_000)
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), letter]) for letter in "abc"]
+    reads = 0
+    while any(writer.poll() is None for writer in writers):
+        content = path.read_text()
+        assert len(set(content)) == 1
+        assert 20_000 <= len(content) < 20_150
+        reads += 1
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    assert reads > 100
+    assert files_below(tmp_path) == {"shared"}
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_what_has_no_end_is_not_read(tmp_path, make):
+    make(tmp_path / "a.json")
+    with pytest.raises(BadInput, match="expected a file for a test"):
+        read_json(tmp_path / "a.json", "a test")
 
 
 def test_a_place_that_cannot_be_written_is_a_sentence():

@@ -10,7 +10,15 @@ import torch
 from scipy import stats
 
 from obverse import BadInput
-from obverse._core.random import Streams, current_streams, mask_like, mix, noise_like, use_streams
+from obverse._core.random import (
+    Streams,
+    current_streams,
+    mask_like,
+    mix,
+    noise_like,
+    seed_global,
+    use_streams,
+)
 
 # Everything here is fixed by its seeds, so a test passes or fails for good. The p-values of a good generator
 # are uniform: the smallest of the some hundred in this file is below 1e-5 once in a thousand such files,
@@ -258,3 +266,14 @@ def test_what_cannot_be_drawn_is_refused():
 def test_draws_stay_on_the_device_of_the_seeds():
     for draw in DRAWS.values():
         assert draw(Streams(torch.arange(3, device="meta"))).device.type == "meta"
+
+
+@pytest.mark.parametrize("available", [False, True])
+@pytest.mark.parametrize("seed", [0, 7, 2**63 + 5])
+def test_a_seed_of_the_global_generator_is_torch_s_own(monkeypatch, available, seed):
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: available)
+    torch.manual_seed(seed)
+    expected = torch.rand(3), torch.initial_seed()
+    seed_global(seed)
+    assert torch.equal(torch.rand(3), expected[0])
+    assert torch.initial_seed() == expected[1]

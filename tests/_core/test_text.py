@@ -1,8 +1,66 @@
 from __future__ import annotations
 
+import re
+import sys
+import unicodedata
+
 import pytest
 
-from obverse._core import FIXED, NONE, at_most, counted, listed, named, percent, shape, unbroken, whole
+from obverse import BadInput
+from obverse._core import (
+    FIXED,
+    NONE,
+    at_most,
+    counted,
+    listed,
+    named,
+    percent,
+    plain,
+    printable,
+    shape,
+    unbroken,
+    whole,
+)
+from obverse.present.template import environment, render_page
+
+
+def test_printable_spells_out_all_that_is_not_seen_and_nothing_else():
+    """Beside the Unicode database, letter by letter."""
+    hidden = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    for number in range(sys.maxunicode + 1):
+        letter = chr(number)
+        if unicodedata.category(letter) == "Cn":  # of which a newer Unicode may make anything
+            continue
+        changed = printable(letter) != letter
+        assert changed == (unicodedata.category(letter) in hidden), hex(number)
+
+
+def test_what_is_spelled_out_can_be_written_and_tells_names_apart():
+    names = ["a\x1b[2J", "a\ud800", "a\u202eb", "a\nb", "a\x01", "a\x02", f"a{FIXED}b"]
+    shown = [printable(name) for name in names]
+    assert "\n".join(shown).encode()
+    assert len(set(shown)) == len(names)
+    assert printable("a\nb\x1b", keep="\n") == "a\nb\\x1b"
+    assert plain("a\n b\x1b") == "a b\\x1b"
+
+
+def test_every_sentence_of_an_error_is_clean_and_bounded():
+    said = str(BadInput("a \x1b]0;name\x07", got="x\udc80" * 10_000, do="c\rd"))
+    assert len(said) <= 4000
+    assert said.encode()
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f]", said)
+    assert said.startswith("expected a \\x1b]0;name\\x07; got x\\udc80")
+    assert said.endswith("; c\\rd")
+
+
+def test_a_page_has_no_control_characters_wherever_they_come_from(monkeypatch):
+    from jinja2 import DictLoader
+
+    engine = environment()
+    engine.loader = DictLoader({"a": "<p>{{ text }}</p>\n{{ svg | markup }}{{ script }}"})
+    monkeypatch.setattr("obverse.present.template.environment", lambda: engine)
+    page = render_page("a", text="\x1b[2J <b>\x00\ud800", svg="<text>\u202e</text>")
+    assert page == "<p>\\x1b[2J &lt;b&gt;\\x00\\ud800</p>\n<text>\\u202e</text>"
 
 
 def test_percent_has_one_form_with_options():
@@ -41,8 +99,9 @@ def test_counts_and_shapes():
 
 
 def test_names_of_any_origin_are_bounded():
-    assert named("a\nb\x1b") == "a b"
-    assert named(" \x00", "no name") == "no name"
+    assert named("a\nb\x1b") == r"a b\x1b"
+    assert named(" \n", "no name") == "no name"
+    assert named(" \x00", "no name") == r"\x00"
     assert len(named("x" * 1000)) == 120
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,15 +21,23 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
-@pytest.fixture(scope="session")
-def server(subject: Subject) -> Iterator[Server]:
-    """Listening at a free port."""
+@contextmanager
+def serving(subject: Subject) -> Iterator[Server]:
+    """A server in this process, listening at a free port."""
     found = Server(subject, 0, SECRET)
     thread = threading.Thread(target=found.serve_forever, daemon=True)
     thread.start()
-    yield found
-    found.shutdown()
-    found.close()
+    try:
+        yield found
+    finally:
+        found.shutdown()
+        found.close()
+
+
+@pytest.fixture(scope="session")
+def server(subject: Subject) -> Iterator[Server]:
+    with serving(subject) as found:
+        yield found
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def movement(random_: random.Random) -> tuple[str, dict[str, object]]:
             "nodes": random_.randrange(1, 7),
             "seed": random_.randrange(100),
             "steps": random_.randrange(10),
-            "rate": 0.1,
+            "lr": 0.1,
             "linear": False,
             "message": "recursive",
         },

@@ -18,6 +18,7 @@ from obverse.app._explorer.address import (
     new_token,
     remember,
     remembered,
+    token_of,
 )
 
 
@@ -86,21 +87,21 @@ def test_the_way_in_is_a_private_file():
 
 
 def test_a_new_token_is_handed_to_who_knows_the_secret():
-    secret, token = new_token(), new_token()
-    told = handover(secret, token, "abc")
+    secret, salt = new_token(), new_token()
+    told = handover(secret, salt, 4321, "abc")
 
-    def mac(text: str, key: str = secret) -> bytes:
-        return hmac.new(bytes.fromhex(key), text.encode(), hashlib.sha256).digest()
+    def mac(text: str, key: str = secret) -> str:
+        return hmac.new(bytes.fromhex(key), text.encode(), hashlib.sha256).hexdigest()
 
-    assert told["proof"] == mac(f"proof abc {told['salt']} {told['masked']}").hex()
-    mask = mac(f"mask abc {told['salt']}")
-    assert bytes(a ^ b for a, b in zip(bytes.fromhex(told["masked"]), mask, strict=True)).hex() == token
-    assert told["proof"] != mac(f"proof abc {told['salt']} {told['masked']}", new_token()).hex()
+    assert told == {"salt": salt, "proof": mac(f"proof abc 4321 {salt}")}
+    assert token_of(secret, salt) == mac(f"token {salt}")
+    assert told["proof"] != mac(f"proof abc 4321 {salt}", new_token())
 
 
-def test_what_is_said_twice_gives_nothing_away():
-    """The same challenge at two starts: were the mask the same, one token would tell the other."""
+def test_an_answer_is_good_for_one_challenge_at_one_port_of_one_start():
     secret, first, second = new_token(), new_token(), new_token()
-    one, two = handover(secret, first, "abc"), handover(secret, second, "abc")
-    both = [int(told["masked"], 16) for told in (one, two)]
-    assert both[0] ^ both[1] != int(first, 16) ^ int(second, 16)
+    said = [(first, 4321, "abc"), (first, 4321, "abd"), (first, 4322, "abc"), (second, 4321, "abc")]
+    assert len({handover(secret, *one)["proof"] for one in said}) == 4
+    assert token_of(secret, first) != token_of(secret, second)
+    for one in said:
+        assert token_of(secret, one[0]) not in str(handover(secret, *one))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+import torch
 
 from obverse._core.files import cache_folder
 from obverse.app._explorer import embedded
@@ -78,3 +79,16 @@ def test_the_real_one_is_small_and_trained_with_shadows():
     assert SETTINGS.data == "digits"
     assert SETTINGS.weight > 0
     assert max(SETTINGS.hidden) <= 500
+
+
+def test_nothing_is_done_that_makes_the_first_start_wait(quickly):
+    """Threads that wait for each other, and evaluations that nobody looks at, made it ten times slower."""
+    threads = []
+
+    def training():
+        threads.append(torch.get_num_threads())
+        return {}
+
+    embedded_run(training)
+    assert threads == [1]
+    assert SETTINGS.evaluate_every == SETTINGS.epochs

@@ -1,17 +1,24 @@
-"""The page in a real browser, end to end: every tab, keys, phone, dark, wrong token, a server that dies."""
+"""The page in a real browser: every tab, keys, phone, dark, wrong token; and end to end, a server that dies.
+
+The server runs in this process; the slow tests start the command as a newcomer does.
+"""
 
 from __future__ import annotations
 
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.commands import Running, explorer, start
+from app.commands import explorer, start
+from app.conftest import serving
+from obverse.app._explorer.address import Address
+from obverse.app._explorer.server import Server
+from obverse.app.explore import _subject
 
 TABS = ("shadow", "bench", "audit", "birthday", "ladder")
 DESK, PHONE = (1200, 900), (390, 844)
@@ -24,11 +31,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-@pytest.fixture(scope="module")
-def running(cache: Path) -> Iterator[Running]:
-    """The command as a newcomer starts it, with the embedded net."""
-    with explorer(cache) as found:
-        yield found
+@pytest.fixture
+def address(server: Server) -> Address:
+    return server.at
 
 
 def wait(browser: Any, true: Callable[[], Any], what: str, seconds: float = 30) -> Any:
@@ -56,10 +61,10 @@ def resize(browser: Any, size: tuple[int, int], scheme: str = "light") -> None:
     )
 
 
-def open_tab(browser: Any, running: Running, tab: str) -> None:
+def open_tab(browser: Any, address: Address, tab: str) -> None:
     """Loaded anew, with its first numbers there."""
     browser.get("about:blank")
-    browser.get(f"{running.address.url}#{tab}")
+    browser.get(f"{address.url}#{tab}")
     wait(browser, lambda: text(browser, f"#panel-{tab} .numbers dd").strip(" …–"), f"numbers in {tab}")
 
 
@@ -109,16 +114,16 @@ def errors(browser: Any) -> list[str]:
         ("ladder", "loss", "steps", 50),
     ],
 )
-def test_a_control_moves_a_number(browser, running, tab, number, control, value):
+def test_a_control_moves_a_number(browser, address, tab, number, control, value):
     resize(browser, DESK)
-    open_tab(browser, running, tab)
+    open_tab(browser, address, tab)
     errors(browser)
     changes(browser, number, control, value)
     assert errors(browser) == []
 
 
-def test_the_theory_bench_draws_its_curve_and_then_its_points(browser, running):
-    open_tab(browser, running, "bench")
+def test_the_theory_bench_draws_its_curve_and_then_its_points(browser, address):
+    open_tab(browser, address, "bench")
     points = "return document.querySelectorAll('#panel-bench .plot circle.point').length"
     wait(browser, lambda: browser.execute_script(points) > 10, "measured points")
     draws = "return Number(document.getElementById('bench-state').textContent.split(' ')[0])"
@@ -133,8 +138,8 @@ def test_the_theory_bench_draws_its_curve_and_then_its_points(browser, running):
     assert errors(browser) == []
 
 
-def test_picking_and_painting(browser, running):
-    open_tab(browser, running, "shadow")
+def test_picking_and_painting(browser, address):
+    open_tab(browser, address, "shadow")
     from selenium.webdriver import ActionChains
     from selenium.webdriver.common.by import By
 
@@ -152,21 +157,21 @@ def test_picking_and_painting(browser, running):
     wait(browser, lambda: text(browser, "#recovery") != before, "another error for a black input")
 
 
-def test_painting_with_the_keyboard(browser, running):
+def test_painting_with_the_keyboard(browser, address):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
 
-    open_tab(browser, running, "shadow")
+    open_tab(browser, address, "shadow")
     before = text(browser, "#recovery")
     browser.find_element(By.ID, "drawing").send_keys(Keys.ARROW_LEFT, Keys.ARROW_UP, Keys.SPACE)
     wait(browser, lambda: text(browser, "#recovery") != before, "another error after the space bar")
 
 
-def test_a_region_graph_is_built_by_hand(browser, running):
+def test_a_region_graph_is_built_by_hand(browser, address):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
 
-    open_tab(browser, running, "ladder")
+    open_tab(browser, address, "ladder")
     for _ in range(3):
         browser.find_element(By.ID, "remove").click()
     wait(
@@ -186,10 +191,10 @@ def test_a_region_graph_is_built_by_hand(browser, running):
     assert len(browser.find_elements(By.CSS_SELECTOR, ".matrices canvas")) == 3
 
 
-def test_training_is_played_step_by_step(browser, running):
+def test_training_is_played_step_by_step(browser, address):
     from selenium.webdriver.common.by import By
 
-    open_tab(browser, running, "ladder")
+    open_tab(browser, address, "ladder")
     before = text(browser, "#loss")
     browser.find_element(By.ID, "play").click()
     wait(browser, lambda: text(browser, "#loss") != before, "the loss to move")
@@ -197,8 +202,8 @@ def test_training_is_played_step_by_step(browser, running):
     assert text(browser, "#play") == "Train, step by step"
 
 
-def test_collisions_are_drawn_as_they_happen(browser, running):
-    open_tab(browser, running, "birthday")
+def test_collisions_are_drawn_as_they_happen(browser, address):
+    open_tab(browser, address, "birthday")
     move(browser, "support", 2)
     ties = "return document.querySelectorAll('#room .tie').length"
     wait(browser, lambda: browser.execute_script(ties) > 3, "lines between equal pictures")
@@ -206,10 +211,10 @@ def test_collisions_are_drawn_as_they_happen(browser, running):
     wait(browser, lambda: browser.execute_script(seen) == 100, "a hundred batches")
 
 
-def test_tabs_by_arrow_keys_and_by_address(browser, running):
+def test_tabs_by_arrow_keys_and_by_address(browser, address):
     from selenium.webdriver.common.keys import Keys
 
-    open_tab(browser, running, "shadow")
+    open_tab(browser, address, "shadow")
     browser.execute_script("document.getElementById('tab-shadow').focus()")
     for expected in (*TABS[1:], "shadow"):
         browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
@@ -223,10 +228,10 @@ def test_tabs_by_arrow_keys_and_by_address(browser, running):
 
 @pytest.mark.parametrize(("size", "scheme"), VIEWS)
 @pytest.mark.parametrize("tab", TABS)
-def test_every_tab_fits_is_labelled_and_readable(browser, running, tab, size, scheme):
+def test_every_tab_fits_is_labelled_and_readable(browser, address, tab, size, scheme):
     resize(browser, size, scheme)
     browser.get_log("performance")
-    open_tab(browser, running, tab)
+    open_tab(browser, address, tab)
     time.sleep(0.5)  # what arrives later may be wider
     assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
     unnamed = """
@@ -246,7 +251,7 @@ def test_every_tab_fits_is_labelled_and_readable(browser, running, tab, size, sc
     sent = {
         one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"
     }
-    origin = f"http://127.0.0.1:{running.address.port}/"
+    origin = f"http://127.0.0.1:{address.port}/"
     assert {url for url in sent if not url.startswith((origin, "data:", "chrome:", "about:"))} == set()
     assert errors(browser) == []
 
@@ -277,11 +282,11 @@ return [...document.querySelectorAll('body *')]
 """
 
 
-def test_what_is_chosen_is_shown_and_told(browser, running):
+def test_what_is_chosen_is_shown_and_told(browser, address):
     from selenium.webdriver.common.by import By
 
     resize(browser, DESK)
-    open_tab(browser, running, "ladder")
+    open_tab(browser, address, "ladder")
     region = browser.find_element(By.CSS_SELECTOR, "[data-region=x1]")
     region.click()
     chosen = "return document.querySelector('[data-region=x1]').getAttribute('aria-pressed')"
@@ -294,16 +299,16 @@ def test_what_is_chosen_is_shown_and_told(browser, running):
     assert browser.execute_script("return document.activeElement.dataset.edge") == "r0 x1"
 
 
-def test_skipping_to_the_content_stays_on_the_tab(browser, running):
-    open_tab(browser, running, "bench")
+def test_skipping_to_the_content_stays_on_the_tab(browser, address):
+    open_tab(browser, address, "bench")
     browser.execute_script("document.querySelector('.skip').click()")
     time.sleep(0.3)
     assert browser.execute_script("return document.getElementById('panel-bench').checkVisibility()")
     assert browser.execute_script("return document.activeElement.id") == "main"
 
 
-def test_beside_an_error_nothing_of_an_older_graph_stays(browser, running):
-    open_tab(browser, running, "ladder")
+def test_beside_an_error_nothing_of_an_older_graph_stays(browser, address):
+    open_tab(browser, address, "ladder")
     move(browser, "leaves", 8)  # with a teacher that tells everything: too many labels
     wait(browser, lambda: "at most 64 events" in text(browser, "#panel-ladder .problem"), "what is wrong")
     assert text(browser, "#worst").strip() == "–"
@@ -312,9 +317,9 @@ def test_beside_an_error_nothing_of_an_older_graph_stays(browser, running):
     wait(browser, lambda: text(browser, "#inputs").strip() == "256", "the graph with a teacher that sums up")
 
 
-def test_answers_that_come_late_are_not_paired_with_other_settings(browser, running):
+def test_answers_that_come_late_are_not_paired_with_other_settings(browser, address):
     """While a slider is dragged, a deviation of many standard errors would be one of two settings."""
-    open_tab(browser, running, "bench")
+    open_tab(browser, address, "bench")
     move(browser, "law", "normal")
     worst = 0.0
     for step in range(60):
@@ -327,7 +332,7 @@ def test_answers_that_come_late_are_not_paired_with_other_settings(browser, runn
     assert worst < 15
 
 
-def test_long_names_and_inputs_that_are_no_pictures(browser, cache, tmp_path, monkeypatch):
+def test_long_names_and_inputs_that_are_no_pictures(browser, tmp_path, monkeypatch):
     import numpy as np
 
     (tmp_path / "oddnets.py").write_text(
@@ -342,13 +347,13 @@ def test_long_names_and_inputs_that_are_no_pictures(browser, cache, tmp_path, mo
     random = np.random.default_rng(0)
     np.savez(tmp_path / "flat.npz", x=random.random((60, 12)).astype("float32"), y=np.arange(60) % 3)
     monkeypatch.chdir(tmp_path)
-    with explorer(cache, "oddnets:odd", "--data", "flat.npz") as running:
+    with serving(_subject("oddnets:odd", "flat.npz", None, None, [], None, 0)) as odd:
         for size in (DESK, PHONE):
             resize(browser, size)
             for tab in ("shadow", "audit"):
-                open_tab(browser, running, tab)
+                open_tab(browser, odd.at, tab)
                 assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
-        open_tab(browser, running, "shadow")
+        open_tab(browser, odd.at, "shadow")
         heights = "return [...document.querySelectorAll('.gallery button')].map(e => e.offsetHeight)"
         assert min(browser.execute_script(heights)) >= 24
         assert "no pictures" in text(browser, "#panel-shadow")
@@ -357,9 +362,9 @@ def test_long_names_and_inputs_that_are_no_pictures(browser, cache, tmp_path, mo
     resize(browser, DESK)
 
 
-def test_a_wrong_token_is_refused(browser, running):
+def test_a_wrong_token_is_refused(browser, address):
     for wrong in ("", "x" * 43 + "/"):
-        browser.get(f"http://127.0.0.1:{running.address.port}/{wrong}")
+        browser.get(f"http://127.0.0.1:{address.port}/{wrong}")
         assert "expected the token of this server" in text(browser, "body")
         assert not browser.execute_script("return document.querySelector('[role=tablist]')")
 
@@ -368,7 +373,7 @@ def test_a_wrong_token_is_refused(browser, running):
 def test_when_the_server_is_killed_the_page_says_so_and_goes_on_with_the_next(browser, cache):
     first = start(cache)
     try:
-        open_tab(browser, first, "shadow")
+        open_tab(browser, first.address, "shadow")
         assert not browser.execute_script(LOST)
         first.stop(signal.SIGKILL)
         first.process.communicate()
@@ -406,7 +411,7 @@ class Stranger:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 heard.append(f"{self.path} {self.headers}")
-                body = b'{"salt": "00", "masked": "00", "proof": "0"}'
+                body = b'{"salt": "00", "proof": "0"}'
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -435,7 +440,7 @@ class Stranger:
 def test_what_a_stranger_on_the_port_hears_is_good_for_nothing(browser, cache):
     """Another user takes the port of a server that was killed, while a page is open and a slider is moved."""
     first = start(cache)
-    open_tab(browser, first, "shadow")
+    open_tab(browser, first.address, "shadow")
     secret = json.loads((cache / "obverse" / "explore" / "address.json").read_text())["secret"]
     first.stop(signal.SIGKILL)
     first.process.communicate()
@@ -461,7 +466,7 @@ def test_another_net_at_the_same_address_is_loaded(browser, cache, tmp_path):
         "def small(): return nn.Sequential(nn.Flatten(), nn.Linear(64, 40), nn.ReLU(), nn.Linear(40, 10))\n"
     )
     first = start(cache)
-    open_tab(browser, first, "shadow")
+    open_tab(browser, first.address, "shadow")
     first.stop(signal.SIGTERM)
     first.process.communicate()
     import os

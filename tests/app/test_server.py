@@ -134,13 +134,16 @@ def test_only_this_machine_is_served(server):
             pass
 
 
-def test_the_challenge_hands_over_the_token_masked(server):
+def test_the_challenge_hands_over_what_makes_the_token_and_a_proof(server):
     told = json.loads(ask(server, path="/alive/abc123").text)
-    assert set(told) == {"salt", "masked", "proof"}
+    assert set(told) == {"salt", "proof"}
     assert server.at.token not in str(told)
-    mask = hmac.new(bytes.fromhex(SECRET), f"mask abc123 {told['salt']}".encode(), hashlib.sha256).digest()
-    found = bytes(a ^ b for a, b in zip(bytes.fromhex(told["masked"]), mask, strict=True)).hex()
-    assert found == server.at.token
+
+    def mac(text: str) -> str:
+        return hmac.new(bytes.fromhex(SECRET), text.encode(), hashlib.sha256).hexdigest()
+
+    assert told["proof"] == mac(f"proof abc123 {server.at.port} {told['salt']}")
+    assert server.at.token == mac(f"token {told['salt']}")
     assert ask(server, path="/alive/").status == 400
     assert ask(server, path=f"/alive/{'a' * 65}").status == 400
     assert ask(server, path="/alive/a%20b").status == 400
@@ -249,6 +252,46 @@ def test_whoever_is_idle_longest_makes_room(subject, monkeypatch):
         time.sleep(0.5)
         assert ask(crowded).status == 200
     assert MOST_CONNECTIONS >= 50 * 6  # fifty browsers
+
+
+@pytest.mark.parametrize("path", ["/alive/x", "/", "/TOKEN/"])
+def test_whoever_asks_without_reading_the_answers_makes_room(subject, monkeypatch, path):
+    """Without the token, whatever is asked."""
+    monkeypatch.setattr("obverse.app._explorer.server.MOST_CONNECTIONS", 8)
+    with another(subject) as crowded, contextlib.ExitStack() as stack:
+        host = f"127.0.0.1:{crowded.at.port}"
+        line = path.replace("TOKEN", "a" * 64)
+        question = f"GET {line} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        for one in held(crowded.at.port, 12, stack):
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            one.settimeout(0.2)
+            with contextlib.suppress(OSError):
+                one.sendall(question * 20_000)
+        began = time.monotonic()
+        for _ in range(5):
+            assert ask(crowded).status == 200
+        assert time.monotonic() - began < 10
+
+
+def test_a_crowd_that_comes_at_once_does_not_turn_the_next_one_away(subject, monkeypatch):
+    """Before the threads of a crowd have begun, too, it counts as waiting, not as at work."""
+    monkeypatch.setattr("obverse.app._explorer.server.MOST_CONNECTIONS", 4)
+    with another(subject) as crowded, contextlib.ExitStack() as stack:
+        for _ in range(5):
+            held(crowded.at.port, 8, stack)
+            assert ask(crowded).status == 200
+
+
+def test_without_the_token_a_connection_asks_once(server):
+    with socket.create_connection(("127.0.0.1", server.at.port), timeout=10) as one:
+        head = f"HTTP/1.1\r\nHost: 127.0.0.1:{server.at.port}\r\n\r\n"
+        one.sendall(f"GET /alive/x {head}GET /alive/y {head}".encode())
+        answer = b""
+        with contextlib.suppress(ConnectionError):
+            while part := one.recv(65536):
+                answer += part
+    assert answer.count(b"HTTP/1.1 200") == 1
+    assert b"Connection: close" in answer
 
 
 def held_up(monkeypatch: pytest.MonkeyPatch, question: str) -> tuple[threading.Event, threading.Event]:

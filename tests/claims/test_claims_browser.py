@@ -10,19 +10,18 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from claims.sample_sweeps import hostile, many_claims, sample_sweep, sweep_of
-from obverse.claims.page import render_sweep
-from training.test_browser import (
-    CLIPPED,
+from browsing import (
     DESK,
     PHONE,
-    TEXT_COLOURS,
+    VIEWS,
+    check_page,
     check_print,
-    contrast,
     open_page,
     requests,
     save_screenshot,
 )
+from claims.sample_sweeps import hostile, many_claims, sample_sweep, sweep_of
+from obverse.claims.page import render_sweep
 
 OPEN_ALL = """
 for (const one of document.querySelectorAll('details')) one.open = true;
@@ -53,27 +52,17 @@ def shown(browser: Any, what: str = CARDS) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize(("size", "scheme"), VIEWS)
 def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], scheme: str, size: tuple[int, int]
 ) -> None:
-    open_page(browser, pages["claims"], size, scheme)
-    browser.execute_script(OPEN_ALL)
-    save_screenshot(browser, f"claims-{'desk' if size == DESK else 'phone'}-{scheme}")
-    assert browser.get_log("browser") == []
-    assert requests(browser) == [pages["claims"].as_uri()]
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
-    assert browser.execute_script(CLIPPED) == []
+    check_page(browser, pages["claims"], (size, scheme), "claims", texts=400, prepare=OPEN_ALL)
     boxes = browser.execute_script(
         "return [...document.querySelectorAll('figure > svg')].map(e => e.getBoundingClientRect().toJSON())"
     )
     assert len(boxes) == 11  # one of the twelve claims crashed
     assert min(box["width"] for box in boxes) >= 290
     assert max(box["right"] for box in boxes) <= size[0]
-    colours = browser.execute_script(TEXT_COLOURS)
-    assert len(colours) > 400
-    assert [where for where, ink, page in colours if contrast(ink, page) < 4.5] == []  # WCAG AA
 
 
 def test_twins_stand_side_by_side_with_their_plots_in_line(browser: Any, pages: dict[str, Path]) -> None:

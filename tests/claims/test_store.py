@@ -239,6 +239,6 @@ def test_a_folder_that_cannot_be(tiny, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "points").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(BadInput, match="a folder of its own for the points; got a link"):
+    with pytest.raises(BadInput, match=r"a folder of its own at .*points; got a link"):
         run([tiny.POWERS], out=tmp_path / "out")
     assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -163,3 +163,19 @@ def test_a_memorizing_generator_is_caught_and_a_copy_of_the_law_is_not():
     assert 200 <= caught.support_bound < 10 * 200
     # At most 5 % of real batches collide: ten or more of 50 has probability 2e-4.
     assert honest.collisions < 10
+
+
+@pytest.mark.slow
+def test_real_digits_are_less_diverse_than_real_digits_in_five_percent_of_draws_at_most():
+    """300 draws; 26 is what a rate of 5 % exceeds once in 400 (binomial). 500 other draws had 21 (4.2 %)."""
+    from sklearn.datasets import load_digits
+
+    x = torch.from_numpy(load_digits().data).float()
+    alarms = 0
+    for seed in range(300):
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.randperm(len(x), generator=generator)
+        found = birthday_test(x[order[:900]], 70, 10, real=x[order[900:]], generator=generator)
+        assert found.p_real is not None
+        alarms += found.p_real <= 0.05
+    assert alarms <= 26

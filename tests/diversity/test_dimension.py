@@ -108,6 +108,16 @@ def test_the_allowance_is_the_bias_that_falls_with_the_squared_distance(true, bi
     assert (low if bias > 0 else high) == pytest.approx(true, rel=0.1 * abs(bias))
 
 
+@pytest.mark.parametrize(("true", "bias"), [(2.0, 0.03), (6.0, 0.04), (6.0, -0.04)])
+def test_the_allowance_for_a_border_is_the_bias_that_falls_with_the_distance(true, bias):
+    value, at_half = true * np.exp(bias), true * np.exp(bias * 2 ** (1 / true))
+    low, high = interval(value, 1e-12, at_half, 0.95, border=True)
+    assert (low if bias > 0 else high) == pytest.approx(true, rel=0.1 * abs(bias))
+    wider = interval(value, 0.1 * value, at_half, 0.95, border=True)
+    chance = 1.959964 * 0.1 + 0.1 / (2 ** (1 / value) - 1)
+    assert wider[1] == pytest.approx(high * np.exp(chance), rel=1e-6)
+
+
 def test_no_more_dimensions_than_features():
     found = [one for one in trials(cube, 2, 100, 20) if one.value < 2]
     assert len(found) > 3
@@ -124,11 +134,25 @@ def test_intervals_hold_the_dimension(make, d):
     assert held >= 24
 
 
+@pytest.mark.parametrize(("make", "d"), [(torus, 3), (swiss_roll, 2), (cube, 5)])
+def test_intervals_of_the_likelihood_hold_the_dimension(make, d):
+    """95 % intervals in 30 trials: 24 or more, which chance would miss once in 3,000 (binomial)."""
+    held = sum(one.low <= d <= one.high for one in trials(make, d, 300, 30, "likelihood"))
+    assert held >= 24
+
+
+def test_the_result_says_where_its_coverage_was_not_measured():
+    (few,), (many,) = trials(swiss_roll, 2, 300, 1), trials(linear, 10, 300, 1)
+    assert "may hold less often" not in str(few)
+    assert str(many).endswith("above 5 dimensions such intervals may hold less often than they say)")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "d", "method"),
     [(make, d, "twonn") for make in (sphere, torus, linear) for d in (1, 2, 3, 5)]
-    + [(make, d, "likelihood") for make in (sphere, torus, linear) for d in (1, 2)],
+    + [(make, d, "likelihood") for make in (sphere, torus, linear, cube) for d in (1, 2, 3, 5)]
+    + [(swiss_roll, 2, "likelihood")],
 )
 def test_intervals_have_their_coverage(make, d, method):
     """95 % intervals in 100 trials of 500 points: 87 or more, which chance would miss once in 1,000."""

@@ -7,25 +7,21 @@ from typing import Any
 
 import pytest
 
+from browsing import (
+    DESK,
+    PHONE,
+    THREE_VIEWS,
+    check_hostile,
+    check_page,
+    check_print,
+    open_page,
+    save_screenshot,
+)
 from diversity.sample_diversity import hostile, measured
 from obverse.app import write_report as build
 from obverse.diversity.charts import write_pictures
 from obverse.diversity.results import NAME
 from saved import write_result
-from training.test_browser import (
-    CLIPPED,
-    DESK,
-    PHONE,
-    SIZES,
-    TEXT_COLOURS,
-    THREE_VIEWS,
-    check_hostile,
-    check_print,
-    contrast,
-    open_page,
-    requests,
-    save_screenshot,
-)
 
 
 @pytest.fixture(scope="module")
@@ -50,22 +46,10 @@ COUNTS = {"full": 2 + 12 + 12 + 5 + 5 + 10 + 2, "few": 2 + 12 + 12 + 2, "plain":
 def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
 ) -> None:
-    open_page(browser, pages[kind], size, scheme)
-    save_screenshot(browser, f"diversity-{kind}-{size[0]}-{scheme}")
-    assert browser.get_log("browser") == []
-    assert requests(browser) == [pages[kind].as_uri()]
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
-    shown = browser.execute_script(SIZES)
+    shown = check_page(browser, pages[kind], (size, scheme), f"diversity-{kind}", texts=40)
     assert len(shown) == COUNTS[kind]
     for one in shown:
-        assert one["shown"]
         assert min(one["width"], one["height"]) > 20
-        assert one["right"] <= size[0]
-        assert one["natural"] is None or one["natural"] > 0
-    assert browser.execute_script(CLIPPED) == []
-    colours = browser.execute_script(TEXT_COLOURS)
-    assert len(colours) > 40
-    assert [where for where, ink, page in colours if contrast(ink, page) < 4.5] == []  # WCAG AA
 
 
 def test_print_is_light_and_gives_pages(browser: Any, pages: dict[str, Path]) -> None:

@@ -51,7 +51,7 @@ def check(matrix, layers: int) -> list[torch.Tensor]:
     matrix = np.array(matrix, dtype=float)
     size = len(matrix)
     values = np.linalg.svd(matrix, compute_uv=False)
-    factors = factorize(matrix, layers)
+    factors = factorize(matrix, layers).factors
     assert len(factors) == layers
     assert all(factor.dtype == torch.float64 and factor.shape == matrix.shape for factor in factors)
     stretch = max(abs(np.log(values)))
@@ -74,7 +74,7 @@ def test_half_a_turn_in_two_quarters():
 
 @pytest.mark.parametrize("layers", [1, 2, 3, 7, 64])
 def test_the_identity_needs_no_steps(layers: int):
-    assert all(not factor.any() for factor in factorize(np.eye(3), layers))
+    assert all(not factor.any() for factor in factorize(np.eye(3), layers).factors)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 5, 100])
@@ -152,7 +152,7 @@ def test_what_an_ill_conditioned_matrix_keeps():
     """The direction of σ_min = 1e-12 keeps what rounding leaves it: eps·κ = 2e-4, a few times over."""
     matrix = with_condition(30, 1e12, seed=3)
     _, values, right = np.linalg.svd(matrix)
-    error = (multiplied(factorize(matrix, 20)) - matrix) @ right[-1]
+    error = (multiplied(factorize(matrix, 20).factors) - matrix) @ right[-1]
     assert np.linalg.norm(error) / values[-1] < 20 * EPS * 1e12
 
 
@@ -210,7 +210,7 @@ def test_clustered_spectra(angles, values, odd: bool, layers: int, seed: int):
 
 def test_any_kind_of_matrix_is_read():
     rows = [[2, 1], [1, 3]]
-    expected = factorize(np.array(rows, dtype=float), 3)
+    expected = factorize(np.array(rows, dtype=float), 3).factors
     kinds = [
         rows,
         tuple(map(tuple, rows)),
@@ -225,23 +225,23 @@ def test_any_kind_of_matrix_is_read():
         torch.tensor(rows, dtype=torch.float64).T,
     ]
     for kind in kinds:
-        found = factorize(kind, 3)
+        found = factorize(kind, 3).factors
         assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
         assert not any(factor.requires_grad for factor in found)
-    assert len(factorize(rows, np.int64(3))) == 3
+    assert len(factorize(rows, np.int64(3)).factors) == 3
 
 
 def test_the_input_and_the_global_generator_are_left_alone():
     matrix = torch.tensor(turned(np.random.default_rng(0).standard_normal((5, 5))))
     kept, state = matrix.clone(), torch.get_rng_state()
-    once, again = factorize(matrix, 4), factorize(matrix, 4)
+    once, again = factorize(matrix, 4).factors, factorize(matrix, 4).factors
     assert torch.equal(matrix, kept)
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(a, b) for a, b in zip(once, again, strict=True))
 
 
 def test_each_factor_has_its_own_memory():
-    factors = factorize([[2.0, 1.0], [0.0, 1.0]], 5)
+    factors = factorize([[2.0, 1.0], [0.0, 1.0]], 5).factors
     assert all(factor.untyped_storage().nbytes() == 4 * 8 for factor in factors)
 
 
@@ -287,7 +287,7 @@ def test_a_negative_determinant_is_refused_with_the_reason(matrix):
 def test_the_way_round_a_negative_determinant():
     matrix = np.diag([2.0, -3.0])
     matrix[1] *= -1
-    assert np.diag([1, -1]) @ multiplied(factorize(matrix, 3)) == pytest.approx(np.diag([2.0, -3.0]))
+    assert np.diag([1, -1]) @ multiplied(factorize(matrix, 3).factors) == pytest.approx(np.diag([2.0, -3.0]))
 
 
 @pytest.mark.parametrize("layers", [0, -1, 2.0, True, "3", None])
@@ -334,13 +334,14 @@ def test_the_bound_of_theorem_2_is_larger():
 
 def test_the_bound_is_reached_and_approached():
     for layers in (1, 2, 3, 50):
-        assert norm(factorize(-np.eye(4), layers)[0]) == pytest.approx(bound(0.0, layers), rel=10 * EPS)
-        assert norm(factorize(e * np.eye(3), layers)[0]) == pytest.approx(
+        half = norm(factorize(-np.eye(4), layers).factors[0])
+        assert half == pytest.approx(bound(0.0, layers), rel=10 * EPS)
+        assert norm(factorize(e * np.eye(3), layers).factors[0]) == pytest.approx(
             bound(1.0, layers, angle=0.0), rel=10 * EPS * layers
         )
     # one eigenvalue of P^{1/l} above 1, one below, both turned: short of the bound by γ²/2l² to first order
     for layers in (32, 256):
-        short = 1 - norm(factorize(-np.diag([e, 1 / e]), layers)[0]) / bound(1.0, layers)
+        short = 1 - norm(factorize(-np.diag([e, 1 / e]), layers).factors[0]) / bound(1.0, layers)
         assert 0 < short < 1.2 / (2 * layers * (pi + 1))
 
 
@@ -361,7 +362,7 @@ def test_the_fewest_layers_by_trying_all(limit: float, seed: int, turning: bool)
     while 2 * sin(most / 2 / layers) + np.expm1(stretch / layers) > limit:
         layers += 1
     assert min_layers(matrix, limit, turning=turning) == layers
-    assert max(map(norm, factorize(matrix, layers))) <= limit * (1 + 1000 * EPS)
+    assert max(map(norm, factorize(matrix, layers).factors)) <= limit * (1 + 1000 * EPS)
 
 
 def test_the_fewest_layers_of_large_and_tiny_bounds():
@@ -446,3 +447,21 @@ def test_two_thousand_dimensions(kind: str):
         x, _ = np.linalg.qr(matrix)
         matrix = x @ np.kron(np.eye(1000), [[cos(1), -sin(1)], [sin(1), cos(1)]]) @ x.T
     check(matrix, 3)
+
+
+def test_what_was_found_is_a_value_that_says_what_it_is():
+    matrix = turned(np.random.default_rng(3).standard_normal((4, 4)))
+    found = factorize(matrix, 6)
+    # up to rounding: sums of 4 products in 6 layers, each eps of its size
+    assert found.product.numpy() == pytest.approx(multiplied(found.factors), rel=1e-12, abs=1e-12)
+    assert found.gamma == pytest.approx(np.abs(np.log(np.linalg.svd(matrix)[1])).max(), rel=1e-12)
+    assert found.bound == bound(found.gamma, 6)
+    assert [norm(one) for one in found.factors] == pytest.approx([found.distance] * 6, rel=1e-12)
+    assert found.distance <= found.bound
+    assert str(found) == f"4 × 4 in 6 steps I + A: ‖A‖ {found.distance:.3g}, guaranteed {found.bound:.3g}"
+    assert str(factorize(np.eye(2), 1)) == "2 × 2 in 1 step I + A: ‖A‖ 0, guaranteed 2"
+    assert "\n" not in repr(found)
+    assert len(repr(found)) < 120
+    assert np.array(found.to_dict()["factors"]).shape == (6, 4, 4)
+    with pytest.raises(AttributeError):
+        found.bound = 1.0

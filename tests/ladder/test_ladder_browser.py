@@ -7,24 +7,20 @@ from typing import Any
 
 import pytest
 
+from browsing import (
+    DESK,
+    PHONE,
+    THREE_VIEWS,
+    check_hostile,
+    check_page,
+    check_print,
+    open_page,
+    save_screenshot,
+)
 from ladder.sample_ladders import hostile, sample_ladder
 from obverse.app import write_report as build
 from obverse.ladder.results import NAME
 from saved import result_text
-from training.test_browser import (
-    CLIPPED,
-    DESK,
-    PHONE,
-    SIZES,
-    TEXT_COLOURS,
-    THREE_VIEWS,
-    check_hostile,
-    check_print,
-    contrast,
-    open_page,
-    requests,
-    save_screenshot,
-)
 
 # The smallest letters in a figure, in CSS pixels as they are shown.
 SMALLEST = """
@@ -52,26 +48,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
 ) -> None:
-    open_page(browser, pages[kind], size, scheme)
-    save_screenshot(browser, f"ladder-{kind}-{size[0]}-{scheme}")
-    assert browser.get_log("browser") == []
-    assert requests(browser) == [pages[kind].as_uri()]
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
+    shown = check_page(browser, pages[kind], (size, scheme), f"ladder-{kind}", texts=60)
     found = sample_ladder(kind)
-    shown = browser.execute_script(SIZES)
     figures = (
         3 + len(found.matrices) + (len(found.levels) if found.measured else 0) + 2 * bool(found.training)
     )
     assert len(shown) == figures
     for one in shown:
-        assert one["shown"]
         assert one["width"] >= 80
-        assert one["right"] <= size[0]
-    assert browser.execute_script(CLIPPED) == []
     assert browser.execute_script(SMALLEST) >= 8
-    colours = browser.execute_script(TEXT_COLOURS)
-    assert len(colours) > 60
-    assert [where for where, ink, page in colours if contrast(ink, page) < 4.5] == []  # WCAG AA
 
 
 def test_print_is_light_and_gives_pages(browser: Any, pages: dict[str, Path]) -> None:

@@ -16,7 +16,7 @@ BODY = {
     "nodes": 3,
     "seed": 0,
     "steps": 0,
-    "rate": 0.3,
+    "lr": 0.3,
     "linear": False,
     "message": "recursive",
 }
@@ -133,5 +133,5 @@ def test_too_many_labels_are_told_with_a_way_out(subject):
 def test_a_descent_that_diverges_says_so_each_time(subject):
     for _ in range(2):
         with pytest.raises(BadInput, match="lower the lr"):
-            ask(subject, rate=10.0, steps=60, linear=True)
-    assert ask(subject, rate=10.0, steps=0, linear=True)["losses"]
+            ask(subject, lr=10.0, steps=60, linear=True)
+    assert ask(subject, lr=10.0, steps=0, linear=True)["losses"]

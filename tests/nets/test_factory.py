@@ -175,7 +175,10 @@ WRONG = [
     ("{m}:nothing", "to return an nn.Module; got NoneType"),
     ("{m}:needs", r"a value for width, depth of .*; got none; --arg width=… --arg depth=…"),
     ("{m}:positional", "a value for width of .*; got none; write a function around it"),
-    ("{m}:raises", r"to make a net; got RuntimeError: no such layer �\[2J; correct it; --debug shows where"),
+    (
+        "{m}:raises",
+        r"to make a net; got RuntimeError: no such layer \\x1b\[2J; correct it; --debug shows where",
+    ),
     ("{m}:leaves", "to make a net; got SystemExit: 0"),
     ("{m}:anything", "to make a net; got TypeError"),
 ]

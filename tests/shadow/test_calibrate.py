@@ -132,3 +132,51 @@ def test_the_result_is_a_value_that_prints_and_saves():
     assert lines[4].endswith("–")
     assert len({len(line) for line in lines}) == 1
     assert all(one.error >= 0 for one in found.layers)
+
+
+def folded(seed: int, tilt: float) -> nn.Sequential:
+    """h = |Ax| and nearly nothing else: the way down cancels, and what is left knows little of x."""
+    net = relu_mlp((12,), (40, 20), 4, generator=seeded(seed)).double()
+    half = torch.randn(20, 12, generator=seeded(seed + 1), dtype=torch.float64)
+    with torch.no_grad():
+        net.h1.weight.copy_(torch.cat([half, -half]))
+        net.h1.bias.zero_()
+        net.h2.weight.copy_(torch.cat([torch.eye(20), tilt * torch.eye(20)], 1))
+        net.h2.bias.fill_(-2.0)
+    return net
+
+
+def differences(x: torch.Tensor) -> float:
+    return float((x - x.mean(0)).norm())
+
+
+@pytest.mark.parametrize("tilt", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("seed", range(3))
+def test_shadows_of_different_inputs_stay_different_where_no_level_recovers_h(seed, tilt):
+    """One image for all inputs is closer to these h than any shadow: a factor near 0 is on that plateau."""
+    net = folded(seed, tilt)
+    x = torch.randn(60, 12, generator=seeded(seed + 2), dtype=torch.float64)
+    shadow, plain = Shadow(net, signed=True), Shadow(net, signed=True)
+    shadow.calibrate(x)
+    h = hidden(net, x)
+    for depth, name in enumerate(shadow.layers, start=1):
+        found = shadow.of(x, name)
+        # a hundredth of what the inputs differ by, found on half of them: they may differ by a third
+        assert differences(found) > 0.007 * differences(x), (name, shadow.level(name))
+        some = x[:32]  # those that the level is found on
+        before, after = (
+            error(hidden(net, one.of(some, name))[depth], h[depth][:32]) for one in (plain, shadow)
+        )
+        assert after <= before * (1 + 1e-9)  # rounding
+
+
+def test_calibration_is_never_worse_than_none_on_its_own_inputs():
+    for seed in range(6):
+        for signed in (False, True):
+            net, x = problem(seed, signed)
+            shadow, plain = Shadow(net, signed=signed), Shadow(net, signed=signed)
+            shadow.calibrate(x)
+            for depth, name in enumerate(shadow.layers, start=1):
+                h = hidden(net, x)[depth]
+                before, after = (error(hidden(net, one.of(x, name))[depth], h) for one in (plain, shadow))
+                assert after <= before * (1 + 1e-9)  # rounding

@@ -9,25 +9,21 @@ from typing import Any
 
 import pytest
 
+from browsing import (
+    DESK,
+    PHONE,
+    THREE_VIEWS,
+    check_hostile,
+    check_page,
+    check_print,
+    open_page,
+    save_screenshot,
+)
 from obverse.app import write_report as build
 from obverse.shadow.charts import FOLDER, NAME
 from obverse.shadow.results import NAME as SURVEY
 from saved import result_text
 from shadow.sample_surveys import ATTACK, hostile, sample_survey, surveyed
-from training.test_browser import (
-    CLIPPED,
-    DESK,
-    PHONE,
-    SIZES,
-    TEXT_COLOURS,
-    THREE_VIEWS,
-    check_hostile,
-    check_print,
-    contrast,
-    open_page,
-    requests,
-    save_screenshot,
-)
 
 
 @pytest.fixture(scope="module")
@@ -56,22 +52,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
 ) -> None:
-    open_page(browser, pages[kind], size, scheme)
-    save_screenshot(browser, f"shadow-{kind}-{size[0]}-{scheme}")
-    assert browser.get_log("browser") == []
-    assert requests(browser) == [pages[kind].as_uri()]
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
-    shown = browser.execute_script(SIZES)
+    shown = check_page(browser, pages[kind], (size, scheme), f"shadow-{kind}", texts=100)
     assert len(shown) == 3 + (70 if kind == "small" else 0)  # curves, and 10 pictures in 7 strips
     for one in shown:
-        assert one["shown"]
         assert min(one["width"], one["height"]) >= 24
-        assert one["right"] <= size[0]
         assert one["natural"] is None or one["natural"] == 8
-    assert browser.execute_script(CLIPPED) == []
-    colours = browser.execute_script(TEXT_COLOURS)
-    assert len(colours) > 100
-    assert [where for where, ink, page in colours if contrast(ink, page) < 4.5] == []  # WCAG AA
 
 
 def test_shadows_stand_below_their_inputs_and_beside_the_control(

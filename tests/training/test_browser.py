@@ -2,53 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from browsing import DESK, VIEWS, check_page, check_print, contrast, open_page, requests, save_screenshot
 from obverse.app import write_report as build
-
-SCREENSHOTS = Path(__file__).parents[2] / ".screenshots"
-DESK, TABLET, PHONE = (1100, 800), (760, 800), (360, 740)
-# Every size and both schemes, not their product: dark changes colours alone (tests/present/test_palette.py).
-VIEWS = [
-    pytest.param(DESK, "light", id="desk-light"),
-    pytest.param(PHONE, "dark", id="phone-dark"),
-]
-THREE_VIEWS = [*VIEWS, pytest.param(TABLET, "dark", id="tablet-dark")]
-
-# Every element with text of its own: its colour and the nearest background that is not transparent.
-TEXT_COLOURS = """
-const opaque = colour => !colour.endsWith(', 0)') && colour !== 'transparent';
-return [...document.querySelectorAll('body *')].filter(e =>
-  e.getClientRects().length && [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())
-).map(e => {
-  let back = e;
-  while (back && !opaque(getComputedStyle(back).backgroundColor)) back = back.parentElement;
-  const style = getComputedStyle(e);
-  return [e.tagName + ': ' + e.textContent.trim().slice(0, 40),
-          e.tagName.toLowerCase() === 'text' ? style.fill : style.color,
-          getComputedStyle(back || document.body).backgroundColor];
-});
-"""
-SIZES = """
-return [...document.querySelectorAll('figure svg[role=img], img')].map(e => {
-  const box = e.getBoundingClientRect();
-  return {width: box.width, height: box.height, right: box.right, natural: e.naturalWidth,
-          shown: e.checkVisibility()};
-});
-"""
-# Matplotlib laid the figures out with its own font; the page's must not push text over an edge.
-CLIPPED = """
-return [...document.querySelectorAll('figure svg[role=img] text')].filter(text => {
-  const inner = text.getBoundingClientRect(), outer = text.ownerSVGElement.getBoundingClientRect();
-  return inner.left < outer.left - 1 || inner.right > outer.right + 1
-      || inner.top < outer.top - 1 || inner.bottom > outer.bottom + 1;
-}).map(text => text.textContent);
-"""
 
 
 @pytest.fixture(scope="module")
@@ -57,93 +18,15 @@ def pages(comparison: Path, page: Path) -> dict[str, Path]:
     return {"comparison": page, "run": build(run, page.with_name("run.html"))}
 
 
-def open_page(browser: Any, page: Path, size: tuple[int, int], scheme: str, media: str = "") -> None:
-    browser.get_log("browser"), browser.get_log("performance")  # what earlier pages left
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE},
-    )
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"media": media, "features": [{"name": "prefers-color-scheme", "value": scheme}]},
-    )
-    browser.get(page.as_uri())
-
-
-def save_screenshot(browser: Any, name: str) -> None:
-    height = browser.execute_script("return document.documentElement.scrollHeight")
-    width = browser.execute_script("return innerWidth")
-    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-    shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
-    SCREENSHOTS.mkdir(exist_ok=True)
-    (SCREENSHOTS / f"report-{name}.png").write_bytes(base64.b64decode(shot["data"]))
-
-
-def check_hostile(browser: Any, page: Path, size: tuple[int, int]) -> None:
-    """Text of a stranger on an open page is shown, runs nothing, loads nothing and breaks no layout."""
-    assert browser.get_log("browser") == []
-    assert requests(browser) == [page.as_uri()]
-    assert browser.execute_script("return document.querySelectorAll('script, b').length") == 0
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
-    assert "alert(1)" in browser.execute_script("return document.body.innerText")
-
-
-def check_print(browser: Any, *other: str) -> None:
-    """Light and readable, on the two grounds of every page or on `other` ones, and a PDF comes out."""
-    colours = browser.execute_script(TEXT_COLOURS)
-    assert {page for _, _, page in colours} <= {"rgb(255, 255, 255)", "rgb(245, 246, 248)", *other}
-    assert min(contrast(ink, page) for _, ink, page in colours) >= 4.5
-    assert base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"]).startswith(b"%PDF")
-
-
-def requests(browser: Any) -> list[str]:
-    """What the page asked for: not what it holds itself (data:), nor parts of the browser, which loads them
-    when it first draws a field with a button."""
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    sent = [one["params"] for one in messages if one["method"] == "Network.requestWillBeSent"]
-    urls = [one["request"]["url"] for one in sent]
-    return [url for url in urls if not url.startswith(("data:", "chrome://"))]
-
-
-def contrast(one: str, other: str) -> float:
-    """The WCAG contrast ratio of two CSS rgb() colours."""
-
-    def luminance(colour: str) -> float:
-        parts = [float(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
 @pytest.mark.parametrize("kind", ["comparison", "run"])
 @pytest.mark.parametrize(("size", "scheme"), VIEWS)
 def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
 ) -> None:
-    open_page(browser, pages[kind], size, scheme)
-    save_screenshot(browser, f"{kind}-{'desk' if size == DESK else 'phone'}-{scheme}")
-
-    assert browser.get_log("browser") == []
-    asked = requests(browser)
-    assert asked == [pages[kind].as_uri()]
-
+    shown = check_page(browser, pages[kind], (size, scheme), kind, texts=100)
     assert browser.execute_script("return innerWidth") == size[0]
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
-    shown = browser.execute_script(SIZES)
     assert len(shown) == (49 if kind == "comparison" else 45)  # 10 classes × 4 triples, and the figures
-    for one in shown:
-        assert one["shown"]
-        assert min(one["width"], one["height"]) > 20
-        assert one["right"] <= size[0]
-        assert one["natural"] is None or one["natural"] > 0
-    assert browser.execute_script(CLIPPED) == []
-
-    colours = browser.execute_script(TEXT_COLOURS)
-    assert len(colours) > 100
-    unreadable = [where for where, ink, page in colours if contrast(ink, page) < 4.5]  # WCAG AA
-    assert unreadable == []
+    assert min(min(one["width"], one["height"]) for one in shown) > 20
     page = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert (contrast(page, "rgb(0, 0, 0)") < 2) == (scheme == "dark")
 
@@ -154,18 +37,7 @@ def test_print_is_light_even_in_dark_mode_and_gives_pages(
 ) -> None:
     open_page(browser, pages[kind], DESK, "dark", media="print")
     save_screenshot(browser, f"{kind}-print")
-    colours = browser.execute_script(TEXT_COLOURS)
-    assert {page for _, _, page in colours} <= {
-        "rgb(255, 255, 255)",
-        "rgb(245, 246, 248)",
-        "rgb(255, 240, 194)",
-    }
-    assert min(contrast(ink, page) for _, ink, page in colours) >= 4.5
-    pdf = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
-    assert pdf.startswith(b"%PDF")
-    assert len(pdf) > 20_000
-    SCREENSHOTS.mkdir(exist_ok=True)
-    (SCREENSHOTS / f"report-{kind}.pdf").write_bytes(pdf)
+    assert len(check_print(browser, "rgb(255, 240, 194)")) > 20_000
 
 
 def test_hostile_text_runs_nothing(browser: Any, single: Path) -> None:

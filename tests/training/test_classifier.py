@@ -6,12 +6,14 @@ import json
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -45,6 +47,10 @@ def test_every_check_of_scikit_learn_passes_and_none_is_skipped():
     assert [result for result in results if result[1] != "passed"] == []
 
 
+# A step or two on a hundred points learn nothing, and it is said: not what these tests are about.
+FEW_STEPS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
 @pytest.fixture(scope="module")
 def digits() -> list[np.ndarray]:
     x, y = load_digits(return_X_y=True)
@@ -69,6 +75,45 @@ def test_it_learns_digits(digits):
     assert classifier.shadow_.of(torch.from_numpy(test_x)).shape == test_x.shape
 
 
+def test_raw_pixels_are_learned_without_a_word():
+    """0 to 16, as they come: the obvious first try. Unscaled, the same net learns nothing, and says so."""
+    x, y = load_digits(return_X_y=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = small().fit(x[::2], y[::2])
+    assert found.score(x[1::2], y[1::2]) > 0.9
+    with pytest.warns(ConvergenceWarning, match=r'learned nothing: .* set scale="auto"'):
+        lost = small(scale=None, lr=0.5).fit(x[:200], y[:200])
+    assert lost.score(x[:200], y[:200]) < 0.3
+
+
+def test_features_of_very_different_sizes_do_not_diverge():
+    """Breast cancer: some features near 0.01, some near 1,000."""
+    x, y = load_breast_cancer(return_X_y=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = small(epochs=5).fit(x[::2], y[::2])
+    assert found.score(x[1::2], y[1::2]) > 0.9
+    assert np.allclose(found.scaler_.mean_, x[::2].mean(0))
+
+
+def test_shadows_come_in_the_units_of_the_data(digits):
+    """Scaling by hand, shadows of the bare net, and back: the same. A unit that differs changes nothing."""
+    train_x, test_x, train_y, _ = digits
+    found = small(epochs=2).fit(train_x, train_y)
+    mean, spread = train_x.mean(0), train_x.std(0)
+    spread[spread == 0] = 1
+    scaled = torch.from_numpy((test_x - mean) / spread)
+    expected = found.shadow_.of(scaled, match_norm=True).numpy() * spread + mean
+    assert found.shadows(test_x) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    for layer in ("h1", "h3"):
+        assert found.shadows(test_x, layer).shape == test_x.shape
+    bare = small(epochs=2, scale=None).fit(train_x, train_y)
+    assert bare.scaler_ is None
+    plain = bare.shadow_.of(torch.from_numpy(test_x), match_norm=True).numpy()
+    assert (bare.shadows(test_x) == plain).all()
+
+
 def test_standardized_data_with_negative_values(digits):
     train_x, test_x, train_y, test_y = digits
     pipeline = make_pipeline(StandardScaler(), small()).fit(train_x, train_y)
@@ -76,6 +121,7 @@ def test_standardized_data_with_negative_values(digits):
     assert pipeline.score(test_x, test_y) > 0.9
 
 
+@FEW_STEPS
 def test_the_same_random_state_gives_the_same_net_and_none_another(digits):
     train_x, test_x, train_y, _ = digits
     train_x, train_y = train_x[:200], train_y[:200]
@@ -89,6 +135,7 @@ def test_the_same_random_state_gives_the_same_net_and_none_another(digits):
     assert (fits[5] != fits[6]).any()
 
 
+@FEW_STEPS
 def test_fitting_leaves_the_callers_random_numbers_alone(digits):
     train_x, _, train_y, _ = digits
     torch.manual_seed(1)
@@ -110,6 +157,7 @@ def test_clone_and_pickle(digits):
     assert (again.predict_proba(test_x) == classifier.predict_proba(test_x)).all()
 
 
+@FEW_STEPS
 def test_a_grid_search_over_weights(digits):
     train_x, _, train_y, _ = digits
     search = GridSearchCV(small(epochs=1), {"weight": np.array([0.0, 1.0])}, cv=2, error_score="raise")
@@ -124,6 +172,7 @@ def test_bad_parameters_are_sentences(digits):
         ({"layer": "h9"}, "a layer out of h1, h2, h3"),
         ({"labels": "mine"}, "labels out of"),
         ({"epochs": 0}, "epochs ≥ 1"),
+        ({"scale": "minmax"}, "scale 'auto' or None"),
     ):
         with pytest.raises(BadInput, match=said):
             small(**parameters).fit(train_x, train_y)

@@ -68,7 +68,11 @@ def test_a_comparison_trains_every_variant_with_every_seed_as_a_single_run_would
         return {}
 
     variants = ("backprop", "shadow-output", "control-noise")
-    table = compare(base, variants, (4, 1), out, weight=0.5, on_run=note)
+    told: list[tuple[int, int, str]] = []
+    table = compare(
+        base, variants, (4, 1), out, weight=0.5, on_run=note, progress=lambda *one: told.append(one)
+    )
+    assert told == [(at, 6, f"{name} seed {seed} is done") for at, (name, seed) in enumerate(started, 1)]
     assert started == [(name, seed) for seed in (4, 1) for name in variants]
     assert [(row.variant, row.runs) for row in table.rows] == [(name, 2) for name in variants]
     for name, seed in started:

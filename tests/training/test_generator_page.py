@@ -14,6 +14,16 @@ import pytest
 import torch
 from PIL import Image
 
+from browsing import (
+    DESK,
+    PHONE,
+    VIEWS,
+    check_page,
+    check_print,
+    open_page,
+    requests,
+    save_screenshot,
+)
 from obverse._core.errors import BadInput
 from obverse.app import write_report as build
 from obverse.data import load
@@ -24,19 +34,6 @@ from obverse.training._generators.results import read_generator_results
 from obverse.training._generators.words import number
 from obverse.training._rundir import read_generator_run
 from training.sample_generators import generator_run
-from training.test_browser import (
-    CLIPPED,
-    DESK,
-    PHONE,
-    SIZES,
-    TEXT_COLOURS,
-    VIEWS,
-    check_print,
-    contrast,
-    open_page,
-    requests,
-    save_screenshot,
-)
 from training.test_page import Reader, text_of
 
 MODELS = ("vae", "wgan", "mixture")
@@ -292,22 +289,11 @@ def test_flat_samples_make_a_page_without_pictures(tmp_path: Path) -> None:
 def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], model: str, scheme: str, size: tuple[int, int]
 ) -> None:
-    open_page(browser, pages[model], size, scheme)
-    save_screenshot(browser, f"generator-{model}-{'desk' if size == DESK else 'phone'}-{scheme}")
-    assert browser.get_log("browser") == []
-    assert requests(browser) == [pages[model].as_uri()]
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
-    shown = browser.execute_script(SIZES)
+    shown = check_page(browser, pages[model], (size, scheme), f"generator-{model}", texts=80)
     # samples, epochs, figures; reconstructions; components
     assert len(shown) == 80 + 4 + {"vae": 3 + 20, "wgan": 3, "mixture": 6 + 3}[model]
     for one in shown:
-        assert one["shown"]
         assert min(one["width"], one["height"]) >= 20
-        assert one["right"] <= size[0]
-    assert browser.execute_script(CLIPPED) == []
-    colours = browser.execute_script(TEXT_COLOURS)
-    assert len(colours) > 80
-    assert [where for where, ink, page in colours if contrast(ink, page) < 4.5] == []  # WCAG AA
 
 
 def test_print_is_light_and_gives_pages(browser: Any, pages: dict[str, Path]) -> None:

@@ -31,6 +31,7 @@ from obverse.training._rundir import create_generator_run, create_run, holds_gen
 from obverse.training._settings import Settings
 from training.generator_helpers import SMALL, small, tiny_pixels, train
 from training.helpers import files_below, metrics_without_seconds, tensor_bytes, tiny_data
+from training.sample_generators import generator_run
 
 KINDS = list(SMALL)
 MODELS = ["vae", "wgan", "mixture"]
@@ -480,3 +481,15 @@ def test_a_short_game_brings_samples_closer_to_the_data():
 
 def test_fit_takes_a_generator_as_any_task():
     assert len(fit(generator_task(small("vae"), tiny_pixels()), 2)) == 3
+
+
+def test_a_generator_is_lent_after_one_reading_of_its_settings(tmp_path, monkeypatch):
+    from obverse.training import _lent, _rundir
+
+    run = generator_run(tmp_path / "run", "mixture")
+    read, seen = _rundir.read_generator_run, []
+    monkeypatch.setattr(_rundir, "read_generator_run", lambda path: seen.append(path) or read(path))
+    monkeypatch.setattr("obverse.training._generators.fit.read_generator_run", _rundir.read_generator_run)
+    lent = _lent.open_generator(run)
+    assert seen == [run]
+    assert lent.data == read(run).settings.data

@@ -8,15 +8,22 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import torch
 
 from obverse import BadInput
+from obverse._core import save_tensors
 from obverse._core.files import WriteFailed
 from obverse._core.locks import RunLocked, locked
-from obverse.training import RunRecord, Settings, create_run, read_run
-from obverse.training._rundir import append_metrics, keep_metrics, read_metrics
+from obverse.data import load
+from obverse.training import RunRecord, Settings, create_run, initial_net, load_trained, read_run
+from obverse.training._checkpoint import save_checkpoint
+from obverse.training._generators.fit import initial_generator
+from obverse.training._generators.settings import GeneratorSettings
+from obverse.training._rundir import append_metrics, keep_metrics, read_metrics, ready_run
 from training.helpers import ENVIRONMENT, files_below
 
 SETTINGS = Settings(hidden=(4,), lr=0.1)
@@ -208,3 +215,87 @@ def test_a_read_only_directory_is_not_taken_for_another_process(tmp_path, monkey
     monkeypatch.setattr(os, "open", refuse)  # root could write into any real one
     with pytest.raises(WriteFailed, match="Permission denied"), locked(tmp_path):
         pass
+
+
+@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "checkpoint", "config.json"])
+def test_links_that_somebody_planted_in_a_run_directory_are_not_written_through(tmp_path, name):
+    victim = tmp_path / "victim"
+    (tmp_path / "run").mkdir()
+    if name == "checkpoint":
+        victim.mkdir()
+        (victim / "step-000000001.safetensors").write_text("precious")
+    else:
+        victim.write_text("precious")
+    before = {str(file): file.read_bytes() for file in (victim, *victim.rglob("*")) if file.is_file()}
+    (tmp_path / "run" / name).symlink_to(victim)
+    with suppress(BadInput, WriteFailed):
+        create_run(tmp_path / "run", SETTINGS)
+    with suppress(BadInput, WriteFailed):
+        append_metrics(tmp_path / "run", {"epoch": 0})
+    with suppress(BadInput, WriteFailed):
+        save_checkpoint(tmp_path / "run" / "checkpoint", 2, {"a": torch.zeros(2)}, {})
+    with suppress(BadInput, WriteFailed), locked(tmp_path / "run"):
+        pass
+    after = {str(file): file.read_bytes() for file in (victim, *victim.rglob("*")) if file.is_file()}
+    assert after == before
+
+
+def test_a_run_inside_a_comparison_is_not_begun_behind_a_link(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BadInput, match="folder of its own"):
+        ready_run(tmp_path / "run", SETTINGS, "a test", "move it")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_files_of_a_run_are_refused_by_their_size(tmp_path):
+    create_run(tmp_path, SETTINGS)
+    metrics = tmp_path / "metrics.jsonl"
+    with metrics.open("wb") as file:
+        file.truncate(2**26 + 1)  # takes no room on the disk
+    with pytest.raises(BadInput, match="at most 67,108,864 bytes"):
+        read_metrics(tmp_path)
+    metrics.write_bytes(b'{"a": "' + b"x" * 2**16 + b'"}\n')
+    with pytest.raises(BadInput, match="in line 1"):
+        read_metrics(tmp_path)
+    metrics.write_bytes(b"\n" * (2**20 + 1))
+    with pytest.raises(BadInput, match="at most 1,048,576 records"):
+        read_metrics(tmp_path)
+    with (tmp_path / "config.json").open("r+b") as file:
+        file.truncate(2**20 + 1)
+    with pytest.raises(BadInput, match="at most 1,048,576 bytes"):
+        read_run(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "model.safetensors"])
+def test_what_never_ends_is_no_file_of_a_run(tmp_path, name):
+    create_run(tmp_path, SETTINGS)
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).symlink_to("/dev/zero")
+    with pytest.raises(BadInput, match="which is none"):
+        load_trained(read_run(tmp_path).settings, load("digits"), tmp_path / "model.safetensors")
+
+
+def test_settings_of_a_run_do_not_decide_how_much_memory_its_net_takes(tmp_path):
+    """The weights of 200,000 × 200,000 would take 160 GB; those beside the settings take 26 kB."""
+    data = load("digits")
+    small = initial_net(Settings(hidden=(60, 40)), data)
+    save_tensors(tmp_path / "model.safetensors", small.state_dict())
+    stored = (tmp_path / "model.safetensors").stat().st_size
+    for settings in (
+        Settings(hidden=(200_000, 200_000)),
+        Settings(hidden=(1,) * 100_000),
+        Settings(net="allconv", widths=(64, 20_000, 20_000)),
+        Settings(net="allconv", blocks=10**9),
+    ):
+        with pytest.raises(BadInput, match=f"fit into the {stored:,} bytes"):
+            load_trained(settings, data, tmp_path / "model.safetensors")
+    for generator in (
+        GeneratorSettings(hidden=(200_000, 200_000)),
+        GeneratorSettings(model="mixture", components=10**9),
+        GeneratorSettings(body="conv", latent=10**9),
+    ):
+        with pytest.raises(BadInput, match=f"fit into the {stored:,} bytes"):
+            initial_generator(generator, (1, 28, 28), stored)
+    net = load_trained(Settings(hidden=(60, 40)), data, tmp_path / "model.safetensors")
+    assert all(torch.equal(small.state_dict()[name], tensor) for name, tensor in net.state_dict().items())

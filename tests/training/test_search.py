@@ -595,7 +595,7 @@ def test_a_trial_that_ended_but_was_not_told_is_not_run_again(
     create_run(trial_path(tmp_path, 0), settings)
     alone = fit_classifier(ClassifierTask(settings), trial_path(tmp_path, 0))
     monkeypatch.setattr(ClassifierTask, "step", None)
-    work(tmp_path)
+    work(Study(tmp_path, plan))
     (it,) = read_result(tmp_path).trials
     assert (it.state, it.error) == ("complete", alone[-1]["test_error"])
     assert it.curve == tuple((record["epoch"], record["test_error"]) for record in alone[1:])
@@ -733,6 +733,7 @@ def test_death_at_every_use_of_the_study(
     assert at > 8
 
 
+@pytest.mark.slow  # two processes, each with a torch of its own
 def test_worker_processes_give_the_numbers_of_one(
     base: Settings, whole: SearchResult, tmp_path: Path
 ) -> None:
@@ -746,6 +747,40 @@ def test_worker_processes_give_the_numbers_of_one(
     gone = sorted((worker, event["code"]) for worker, event in events if event["kind"] == "gone")
     assert gone == [(0, 0), (1, 0)]
     assert read_run(trial_path(tmp_path, 0)).environment["threads"] == 1
+    with pytest.raises(BadInput, match="jobs ≥ 1"):
+        search(plan_of(base), tmp_path, jobs=0)
+
+
+def test_worker_processes_share_the_trials_and_say_what_they_do(
+    base: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With workers that train nothing and load no torch: what they are asked, what is heard, how it ends."""
+    monkeypatch.setattr(
+        "obverse.training._search.search.START",
+        "import json, os, sys\n"
+        "asked = json.loads(sys.stdin.readline())\n"
+        "said = {'kind': 'step', 'asked': asked, 'threads': os.environ['OMP_NUM_THREADS']}\n"
+        "print(json.dumps(said), flush=True)",
+    )
+    events: list[tuple[int, Any]] = []
+    search(plan_of(base), tmp_path, jobs=2, on_event=lambda worker, event: events.append((worker, event)))
+    assert events[0] == (0, {"kind": "end", "finished": 0, "best": None})
+    asked = {"path": str(tmp_path.absolute()), "storage": None}
+    for worker in (0, 1):
+        step, gone = (event for number, event in events[1:] if number == worker)
+        assert step == {"kind": "step", "asked": asked, "threads": "1"}
+        assert gone == {"kind": "gone", "code": 0, "said": ""}
+    monkeypatch.setattr(
+        "obverse.training._search.search.START",
+        'import sys\nprint(\'{"kind": "error", "said": "no such file"}\')\nsys.exit(2)',
+    )
+    with pytest.raises(ObverseError, match="no such file"):
+        search(plan_of(base), tmp_path, jobs=2)
+    monkeypatch.setattr(
+        "obverse.training._search.search.START", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    with pytest.raises(ObverseError, match="exit codes -9, -9"):
+        search(plan_of(base), tmp_path, jobs=2)
     with pytest.raises(BadInput, match="jobs ≥ 1"):
         search(plan_of(base), tmp_path, jobs=0)
 
@@ -814,7 +849,7 @@ def median_rule(curves: dict[int, tuple[tuple[int, float], ...]], epochs: int) -
 
 
 def test_trials_behind_the_median_are_stopped_as_the_rule_says(base: Settings, tmp_path: Path) -> None:
-    base = replace(base, epochs=3)
+    base = replace(base, epochs=3, train_size=60)
     space: dict[str, Any] = {"lrs": (1e-5, 0.03, 0.1, 0.3), "weights": (0.0, 0.5)}
     whole = search(plan_of(base, **space), tmp_path / "whole", retrain=False)
     pruned = search(plan_of(base, **space, pruner="median"), tmp_path / "pruned", retrain=False)

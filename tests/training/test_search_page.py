@@ -11,6 +11,16 @@ from typing import Any
 
 import pytest
 
+from browsing import (
+    DESK,
+    PHONE,
+    THREE_VIEWS,
+    check_hostile,
+    check_page,
+    check_print,
+    contrast,
+    open_page,
+)
 from obverse._core.errors import BadInput
 from obverse._core.text import FIXED
 from obverse.app import write_report as build
@@ -31,20 +41,6 @@ from obverse.training._search.page import render_search
 from obverse.training._search.results import NAME, SearchResult, read_result, verdict, write_result
 from obverse.training._search.words import ordered, outlook, row
 from training.sample_searches import RATES, WEIGHTS, hostile, sample_search
-from training.test_browser import (
-    CLIPPED,
-    DESK,
-    PHONE,
-    SIZES,
-    TEXT_COLOURS,
-    THREE_VIEWS,
-    check_hostile,
-    check_print,
-    contrast,
-    open_page,
-    requests,
-    save_screenshot,
-)
 from weights.test_audit_page import ROUNDING, Reader, words
 
 
@@ -267,21 +263,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
 ) -> None:
-    open_page(browser, pages[kind], size, scheme)
-    save_screenshot(browser, f"search-{kind}-{size[0]}-{scheme}")
-    assert browser.get_log("browser") == []
-    assert requests(browser) == [pages[kind].as_uri()]
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
-    shown = browser.execute_script(SIZES)
+    shown = check_page(browser, pages[kind], (size, scheme), f"search-{kind}", texts=100)
     assert len(shown) == 3
     for one in shown:
-        assert one["shown"]
         assert min(one["width"], one["height"]) >= 80
-        assert one["right"] <= size[0]
-    assert browser.execute_script(CLIPPED) == []
-    colours = browser.execute_script(TEXT_COLOURS)
-    assert len(colours) > 100
-    assert [where for where, ink, page in colours if contrast(ink, page) < 4.5] == []  # WCAG AA
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

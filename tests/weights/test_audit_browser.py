@@ -12,21 +12,18 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from obverse.weights.page import render_audit
-from training.test_browser import (
-    CLIPPED,
+from browsing import (
     DESK,
-    TEXT_COLOURS,
     VIEWS,
+    check_page,
     check_print,
-    contrast,
     open_page,
     requests,
     save_screenshot,
 )
+from obverse.weights.page import render_audit
 from weights.sample_audits import audit_of, before_training, many_layers, sample_audit
 
-SMALL = CLIPPED.replace("figure svg[role=img]", ".cell svg")
 OPEN_ALL = """
 for (const one of document.querySelectorAll('details')) one.open = true;
 for (const one of document.querySelectorAll('.layer')) one.style.contentVisibility = 'visible';
@@ -60,22 +57,13 @@ def names(browser: Any) -> list[str]:
 def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
 ) -> None:
-    open_page(browser, pages[kind], size, scheme)
-    browser.execute_script(OPEN_ALL)
-    save_screenshot(browser, f"{kind}-{'desk' if size == DESK else 'phone'}-{scheme}")
-    assert browser.get_log("browser") == []
-    assert requests(browser) == [pages[kind].as_uri()]
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
-    assert browser.execute_script(SMALL) == []
+    check_page(browser, pages[kind], (size, scheme), kind, texts=500, prepare=OPEN_ALL, figures=".cell svg")
     boxes = browser.execute_script(
         "return [...document.querySelectorAll('.cell svg')].map(e => e.getBoundingClientRect().toJSON())"
     )
     assert len(boxes) == 8 * 6 - 2  # eight layers are judged, two of them have no offsets
     assert min(box["width"] for box in boxes) >= 130
     assert max(box["right"] for box in boxes) <= size[0]
-    colours = browser.execute_script(TEXT_COLOURS)
-    assert len(colours) > 500
-    assert [where for where, ink, page in colours if contrast(ink, page) < 4.5] == []  # WCAG AA
 
 
 def test_layers_can_be_sorted(browser: Any, pages: dict[str, Path]) -> None:

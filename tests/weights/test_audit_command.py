@@ -93,7 +93,7 @@ def test_the_table_fits_and_says_what_matters(obverse, monkeypatch, file, width,
     assert re.search(r" 11008×4096 .* 0\.010 \+12 .*bulk, 12 spikes$", rows["h2"].rstrip())
     assert re.search(r" 0\.080 \+3\* .* 1\.53\* .*not random-like$", rows["h3"].rstrip())
     assert re.search(r" 10×64 .* – .*not judged$", rows["out"].rstrip())
-    assert "*: not as random entries have it" in " ".join(done.out.split())
+    assert "*: differs from random entries: what the verdict rests on" in " ".join(done.out.split())
     assert lines[-2] == "h3: not random-like because its spectrum is far from the law"
     assert lines[-1] == (
         "3 layers: 1 random-like, 1 random-like bulk with spikes, 1 not random-like (1 too small to judge)"
@@ -128,7 +128,7 @@ def test_a_layer_may_be_called_anything(obverse, tmp_path, name):
         done = obverse("audit", tmp_path / "a.json", *words)
         assert (done.code, done.err) == (0, "")
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.out)
-        shown = "".join(letter if letter.isprintable() else "�" for letter in name)
+        shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in name)
         assert any(line.startswith(shown) for line in done.out.splitlines())
 
 
@@ -432,3 +432,16 @@ def test_a_run_that_is_not_finished_is_refused(obverse, run):
     for words in ([], ["--data", "own"]):
         done = obverse("audit", run, *words)
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+
+
+def test_which_file_of_a_folder_is_audited_is_said_and_kept(
+    obverse: Any, asked: Asked, weights: Path
+) -> None:
+    """On stderr, so that --json stays JSON; the record names the file, not the folder."""
+    ran = obverse("audit", weights.parent, "--json")
+    assert ran.err == f"{weights.parent}: weights.npz is audited\n"
+    assert asked["model"] == str(weights)
+    (weights.parent / "other.npy").write_bytes(weights.read_bytes())
+    ran = obverse("audit", weights.parent)
+    assert ran.code == 2
+    assert "other.npy, weights.npz" in ran.err

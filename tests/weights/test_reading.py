@@ -201,7 +201,7 @@ def test_a_missing_file_is_refused(tmp_path):
 
 def test_a_size_beyond_the_bound_is_refused_before_it_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr("obverse._core.files.MAX_JSON", 1000)
-    assert "an audit of at most 1000 bytes" in refused(tmp_path, audit_text(WHOLE))
+    assert "an audit of at most 1,000 bytes" in refused(tmp_path, audit_text(WHOLE))
 
 
 VALUES = st.recursive(

@@ -77,6 +77,7 @@ def test_a_row_holds_the_numbers_of_its_layer():
     measured = {name for name, value in small.items() if value is not None}
     assert measured == {
         "layer", "kind", "rows", "columns", "verdict", "not_random_like", "seconds", "sentence",
+        "dead_rows", "dead_columns",
     }  # fmt: skip
 
 
@@ -122,7 +123,7 @@ def test_a_name_with_commas_quotes_and_line_breaks_is_one_cell():
     assert text.encode()  # a lone surrogate would not be
     assert len(text.splitlines()) == 2
     (row,) = csv.DictReader(io.StringIO(text))
-    assert row["layer"] == 'a,b "c"�d�[31m��'
+    assert row["layer"] == r'a,b "c"\nd\x1b[31m\x00\ud800'
 
 
 def test_a_frame_has_the_same_rows():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import struct
 import subprocess
@@ -89,7 +90,8 @@ def test_every_format_tells_the_same_as_the_net(tmp_path: Path, kind: str) -> No
 
 def test_a_folder_of_a_run_is_its_model(tmp_path: Path) -> None:
     save_file({"a.weight": torch.eye(3)}, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text("{}")
+    for name in ("config.json", "metrics.jsonl"):
+        (tmp_path / name).write_text("{}")
     (tmp_path / "checkpoint").mkdir()
     torch.save({"b.weight": torch.eye(3)}, tmp_path / "other.pt")
     assert [one.name for one in open_weights(tmp_path)] == ["a"]
@@ -102,6 +104,29 @@ def test_the_only_file_of_a_folder_is_taken_and_several_are_named(tmp_path: Path
     assert [one.name for one in open_weights(tmp_path)] == ["b"]
     torch.save({"b.weight": torch.eye(3)}, tmp_path / "best.pt")
     with pytest.raises(BadInput, match=r"got best\.pt, last\.pt; name the file"):
+        open_weights(tmp_path)
+
+
+def test_no_name_is_usual_enough_to_be_taken_for_another(tmp_path: Path) -> None:
+    """model.safetensors beside other weights: either may be meant, unless training wrote the folder."""
+    save_file({"a.weight": torch.eye(3)}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text("{}")
+    torch.save({"b.weight": torch.eye(3)}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(BadInput, match=r"got model\.safetensors, pytorch_model\.bin; name the file"):
+        open_weights(tmp_path)
+    for number in range(30):
+        (tmp_path / f"{number:02}.npy").write_bytes(b"")
+    with pytest.raises(BadInput, match=r"got 00\.npy, .*, 19\.npy and 12 more; name the file"):
+        open_weights(tmp_path)
+
+
+def test_shards_are_one_model_and_what_lies_beside_them_another(tmp_path: Path) -> None:
+    save_file({"a.weight": torch.eye(3)}, tmp_path / "part-1.safetensors")
+    index = {"weight_map": {"a.weight": "part-1.safetensors"}}
+    (tmp_path / "any.safetensors.index.json").write_text(json.dumps(index))
+    assert [one.name for one in open_weights(tmp_path)] == ["a"]
+    save_file({"b.weight": torch.eye(3)}, tmp_path / "adapter.safetensors")
+    with pytest.raises(BadInput, match=r"got adapter\.safetensors, any\.safetensors\.index\.json; name"):
         open_weights(tmp_path)
 
 

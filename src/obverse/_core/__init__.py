@@ -23,11 +23,15 @@ if TYPE_CHECKING:
     )
     from .errors import BadInput, MissingExtra, ObverseError, require
     from .files import (
+        MAX_JSON,
         TEMPORARY,
+        append_text,
         cache_folder,
         explained,
+        make_inside,
         parse_json,
         quoted,
+        read_file,
         read_json,
         replace_atomically,
         sync_folder,
@@ -35,7 +39,8 @@ if TYPE_CHECKING:
         write_text,
     )
     from .interrupts import Interrupted, stop_signals, terminable
-    from .locks import locked
+    from .locks import held, locked
+    from .memory import bounded_weights
     from .npy import Header, read_header, read_member, read_member_header
     from .progress import Progress, download_progress, show_downloads
     from .random import (
@@ -54,6 +59,7 @@ if TYPE_CHECKING:
         mask_like,
         noise_like,
         or_global,
+        seed_global,
         use_streams,
     )
     from .records import MAX_ITEMS, OneLine, Record, read_record, record_text, versions
@@ -95,6 +101,7 @@ __all__ = [
     "FIXED",
     "INITIAL",
     "MAX_ITEMS",
+    "MAX_JSON",
     "NAMES",
     "NONE",
     "SAMPLES",
@@ -125,7 +132,9 @@ __all__ = [
     "RunAccess",
     "Source",
     "Streams",
+    "append_text",
     "at_most",
+    "bounded_weights",
     "brief",
     "cache_folder",
     "check_confidence",
@@ -137,6 +146,7 @@ __all__ = [
     "derive_seed",
     "download_progress",
     "explained",
+    "held",
     "is_device_name",
     "lazily",
     "lend_runs",
@@ -145,6 +155,7 @@ __all__ = [
     "load_weights",
     "locked",
     "lower_limit",
+    "make_inside",
     "mask_like",
     "mean_and_se",
     "named",
@@ -161,6 +172,7 @@ __all__ = [
     "powered",
     "printable",
     "quoted",
+    "read_file",
     "read_header",
     "read_json",
     "read_member",
@@ -172,6 +184,7 @@ __all__ = [
     "run_access",
     "save_tensors",
     "seconds",
+    "seed_global",
     "shape",
     "short",
     "show_downloads",

@@ -5,9 +5,20 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
+from .text import printable
+
+LONGEST = 4000  # letters of a sentence: a file may put a list without end where one number belongs
+
 
 class ObverseError(Exception):
-    """Anything the user can put right; the command line prints it as one sentence and exits with 2."""
+    """Anything the user can put right; the command line prints it as one sentence and exits with 2.
+
+    Sentences quote names and values of foreign origin, so every sentence is cleaned here, and bounded.
+    """
+
+    def __init__(self, sentence: object = "") -> None:
+        text = printable(str(sentence))
+        super().__init__(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
 
 
 class BadInput(ObverseError, ValueError):
@@ -18,7 +29,10 @@ class BadInput(ObverseError, ValueError):
     """
 
     def __init__(self, expected: str, *, got: object, do: str) -> None:
-        super().__init__(f"expected {expected}; got {got}; {do}")
+        shown = str(got)
+        if len(shown) > LONGEST // 4:
+            shown = f"{shown[: LONGEST // 4 - 1]}…"
+        super().__init__(f"expected {expected}; got {shown}; {do}")
 
 
 class MissingExtra(ObverseError, ImportError):

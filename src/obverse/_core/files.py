@@ -6,7 +6,9 @@ import errno
 import json
 import math
 import os
+import secrets
 import shlex
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,9 @@ from .errors import BadInput, ObverseError
 
 TEMPORARY = ".tmp"
 MAX_JSON = 64 * 2**20
+# Flags that Windows does not have, and whose dangers it does not have either.
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # on a pipe nobody writes to, opening would wait for ever
 
 
 class WriteFailed(ObverseError):
@@ -54,12 +59,16 @@ def quoted(path: str | os.PathLike[str]) -> str:
     return shlex.quote(os.fspath(path))
 
 
-def replace_atomically(path: Path, write: Callable[[Path], None]) -> None:
-    """`write` a temporary file beside `path`, flush it to disk, and put it in place in one step."""
-    temporary = path.with_name(f".{path.name}{TEMPORARY}")
+def replace_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """`write` a temporary file beside `path`, flush it to disk, and put it in place in one step.
+
+    The temporary file has a name that no other write has, and is made new: two processes that write the same
+    path each put a whole file there, and nothing is written through a link that somebody left in the folder.
+    """
+    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}{TEMPORARY}")
     with explained(path):
         try:
-            temporary.unlink(missing_ok=True)  # a link that somebody left there would lead out of the folder
+            temporary.touch(exist_ok=False)  # never through a link, never into a file that is there
             write(temporary)
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
@@ -70,22 +79,53 @@ def replace_atomically(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    def write(temporary: Path) -> None:
-        temporary.write_text(text, encoding="utf-8")
+    replace_atomically(path, lambda temporary: temporary.write_bytes(text.encode()))
 
-    replace_atomically(path, write)
+
+def append_text(path: Path, text: str) -> None:
+    """Add to a file of our own, on disk before this returns; a link in its place is refused."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | _NO_LINK, 0o666)
+
+    with explained(path), open(path, "ab", opener=opener) as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def make_inside(folder: Path) -> None:
+    """A folder in a directory of ours; a link in its place, which may lead anywhere, is refused."""
+    if folder.is_symlink():
+        raise BadInput(f"a folder of its own at {folder}", got="a link", do="remove it")
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def read_file(path: Path, what: str, limit: int | None = None) -> bytes:
+    """The content of an untrusted file, of at most `limit` bytes where one is given.
+
+    Pipes and devices, which may have no end, are refused. What the system refuses stays an OSError, for
+    whoever has a sentence for it.
+    """
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
+        about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            raise BadInput(f"a file for {what}", got=f"{path}, which is none", do="check the path")
+        if limit is not None and about.st_size > limit:
+            size = f"{about.st_size:,} bytes in {path}"
+            raise BadInput(f"{what} of at most {limit:,} bytes", got=size, do="this is not one of ours")
+        return file.read(about.st_size)  # and no more, should it be growing
 
 
 def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
-def read_json(path: Path, what: str) -> dict[str, Any]:
-    """A JSON object from an untrusted file, its size checked first."""
+def read_json(path: Path, what: str, limit: int | None = None) -> dict[str, Any]:
+    """A JSON object from an untrusted file, its size checked first: `limit`, or `MAX_JSON` bytes."""
     try:
-        if path.stat().st_size > MAX_JSON:
-            raise BadInput(f"{what} of at most {MAX_JSON} bytes", got=f"{path}", do="this is not one of ours")
-        value = parse_json(path.read_text(encoding="utf-8"))
+        value = parse_json(read_file(path, what, limit or MAX_JSON).decode())
     except BadInput:
         raise
     except FileNotFoundError:

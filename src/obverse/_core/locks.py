@@ -1,12 +1,13 @@
-"""One process at a time in a run directory, by a lock that its death releases. Not for threads."""
+"""One process at a time in a directory, by a lock that its death releases. Not for threads."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from .errors import ObverseError
+from .errors import BadInput, ObverseError
 from .files import explained
 
 
@@ -20,10 +21,13 @@ class RunLocked(ObverseError):
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep every other process out of this run directory for the duration."""
+    """Keep every other process out of this directory for the duration; a link as its lock is refused."""
     from filelock import FileLock, Timeout
 
-    lock = FileLock(path / ".lock", timeout=0)
+    place = path / ".lock"
+    if place.is_symlink():
+        raise BadInput(f"a lock of its own at {place}", got="a link", do="remove it")
+    lock = FileLock(place, timeout=0)  # opens without following links, should one come in between
     with explained(path):
         try:
             lock.acquire()
@@ -33,3 +37,32 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """The same for a folder that results are written to, where no file of the lock is to be left.
+
+    The folder itself is locked. Where a system cannot do that, as on some network drives, it is `locked`.
+    """
+    with explained(folder):
+        descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        alone = _alone(descriptor, folder)
+        with nullcontext() if alone else locked(folder):
+            yield
+    finally:
+        os.close(descriptor)  # and the lock is gone
+
+
+def _alone(descriptor: int, folder: Path) -> bool:
+    """Lock an open folder; False where that is not possible at all."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RunLocked(folder) from None
+    except (ImportError, OSError):
+        return False
+    return True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -66,11 +66,12 @@ class Record(OneLine):
 
     checks: ClassVar[tuple[tuple[str, Callable[[Any], bool]], ...]] = ()
     renamed: ClassVar[Mapping[str, str]] = {}  # fields of older files: their name then, their name now
-    added: ClassVar[Mapping[str, Any]] = {}  # fields that older files lack, and what they stand for there
+    derived: ClassVar[tuple[str, ...]] = ()  # properties that are written too, and not read: they follow
 
     def to_dict(self) -> dict[str, Any]:
         assert is_dataclass(self)
-        return {field.name: _simple(getattr(self, field.name)) for field in fields(self)}
+        names = [*(field.name for field in fields(self)), *self.derived]
+        return {name: _simple(getattr(self, name)) for name in names}
 
 
 Kind = TypeVar("Kind", bound=Record)
@@ -190,14 +191,16 @@ def _record(value: Any, kind: Any, where: str) -> Any:
         raise _Wrong(where, "a mapping", value)
     hints = _hints(kind)
     names = list(hints)
-    value = {**kind.added, **{kind.renamed.get(name, name): item for name, item in value.items()}}
+    value = {kind.renamed.get(n, n): item for n, item in value.items() if n not in kind.derived}
+    later = {field.name: field.default for field in fields(kind) if field.default is not MISSING}
     for missing in names:
-        if missing not in value:
+        if missing not in value and missing not in later:
             raise _Wrong(where, f"the field {missing}", "none of that name")
     for unknown in value:
         if unknown not in names:
             raise _Wrong(where, f"no fields but {', '.join(names)}", unknown)
-    record = kind(**{name: _decode(value[name], hints[name], f"{where}.{name}") for name in names})
+    # A field with a default is one that older files do not have.
+    record = kind(**{n: _decode(value[n], hints[n], f"{where}.{n}") for n in names if n in value})
     for expected, holds in kind.checks:
         if not holds(record):
             raise _Wrong(where, expected, "another")

@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from .errors import BadInput
-from .files import replace_atomically
+from .files import read_file, replace_atomically
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
@@ -19,11 +19,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     # Not save_file: it writes through a temporary file of its own, which a crash would leave behind, and
     # hides the cause of a failed write.
     content = save({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
-
-    def write(temporary: Path) -> None:
-        temporary.write_bytes(content)
-
-    replace_atomically(path, write)
+    replace_atomically(path, lambda temporary: temporary.write_bytes(content))
     return hashlib.sha256(content).hexdigest()
 
 
@@ -41,7 +37,7 @@ def parse_tensors(content: bytes, path: Path) -> dict[str, Tensor]:
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file."""
     try:
-        content = path.read_bytes()
+        content = read_file(path, "tensors")
     except OSError as error:
         raise BadInput(f"a safetensors file {path}", got=error.strerror, do="check the path") from None
     return parse_tensors(content, path)

@@ -6,6 +6,7 @@ Pages, terminals and messages all take them from here, so that the same number i
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -139,7 +140,7 @@ def spell(value: Any) -> str:
 
 def plain(text: str, longest: int = LONGEST_TEXT) -> str:
     """Text of any origin on one line and of bounded length."""
-    text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    text = printable(" ".join(text.split()))
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
@@ -153,9 +154,29 @@ def pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(plain(key), plain(spell(value))) for key, value in list(values.items())[:MOST_PAIRS]]
 
 
-def printable(text: str) -> str:
-    """Text from anybody's file without control characters, which could steer a terminal or break a line."""
-    return "".join(letter if letter.isprintable() else "�" for letter in text)
+# What steers a terminal, breaks a line, hides text or turns its direction, and what UTF-8 cannot write: the
+# categories Cc, Cf, Zl, Zp and Cs of Unicode.
+_UNSEEN = re.compile(
+    "[\\x00-\\x1f\\x7f-\\x9f\\xad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e"
+    "\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2064\\u2066-\\u206f\\ud800-\\udfff\\ufeff\\ufff9-\\ufffb"
+    "\\U000110bd\\U000110cd\\U00013430-\\U0001343f\\U0001bca0-\\U0001bca3\\U0001d173-\\U0001d17a"
+    "\\U000e0001\\U000e0020-\\U000e007f]"
+)
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Text of foreign origin as it can be shown, in a terminal as on a page: what is not seen is spelled out.
+
+    `keep` are letters that may stay, such as the line breaks of a whole page.
+
+    >>> print(printable("layer\\x1b[2J"))
+    layer\\x1b[2J
+    """
+    return _UNSEEN.sub(lambda found: found[0] if found[0] in keep else _spelled_out(found[0]), text)
+
+
+def _spelled_out(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")
 
 
 def short(value: float) -> str:

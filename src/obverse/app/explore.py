@@ -115,7 +115,11 @@ def _subject(
 
 def _display(follow: Callable[..., dict[str, Any]]) -> Callable[[], dict[str, Any]]:
     def training() -> dict[str, Any]:
-        typer.echo("training the embedded net, once: a few seconds", err=True)
+        typer.echo(
+            "training a small net of the embedded digits, at the first start only: seconds on an idle "
+            "machine, up to a minute beside other work",
+            err=True,
+        )
         return follow("digits")
 
     return training

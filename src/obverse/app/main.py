@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from .._core import BadInput, ObverseError
+from .._core import BadInput, ObverseError, printable
 from ..present import Command, Commands, UsageError, as_sentence
 
 DONE, BUG, WRONG, FOUND, STOPPED, UNREAD = 0, 1, 2, 3, 130, 141
@@ -31,6 +31,8 @@ EXIT_CODES = {
     STOPPED: "stopped by Ctrl-C, but for `explore`, which ends so",
     UNREAD: "whoever read the output has gone",
 }
+
+LINES = "\n"  # a message of ours may have several
 
 app = typer.Typer(
     name="obverse",
@@ -137,7 +139,7 @@ def _run(debug: bool) -> int:
             echo_error(_refused(error))
             return WRONG
         echo_error(
-            f"this is a bug: {type(error).__name__}: {error}\n"
+            f"this is a bug: {type(error).__name__}: {printable(str(error), keep=LINES)}\n"
             "Run it again with --debug and report what it prints."
         )
         return BUG
@@ -152,7 +154,7 @@ def _refused(error: OSError) -> str:
 
 
 def echo_error(text: str, colour: str = "red") -> None:
-    typer.secho(f"obverse: {text}", err=True, fg=colour)
+    typer.secho(f"obverse: {printable(text, keep=LINES)}", err=True, fg=colour)
 
 
 def silence_stdout() -> int:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._core import BadInput, explained, locked, read_record, record_text, write_text
+from .._core import BadInput, locked, make_inside, read_record, record_text, write_text
 from .results import Measured, Sweep
 
 FORMAT = 1
@@ -48,10 +48,7 @@ class Store:
 def open_store(folder: Path) -> Iterator[Store]:
     """Make the folder of a sweep or go on in one; no other process can meanwhile."""
     points = folder / "points"
-    if points.is_symlink():
-        raise BadInput("a folder of its own for the points", got=f"a link at {points}", do="remove it")
-    with explained(folder):
-        points.mkdir(parents=True, exist_ok=True)
+    make_inside(points)
     with locked(folder):
         yield Store(folder)
 

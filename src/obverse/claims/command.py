@@ -183,7 +183,7 @@ def run(
     load_modules(module)
     found = set_values(claims.find(ids or ["*"], long=long), override or [], quick)
     chosen = [checked(claim, quick, overridden=bool(override)) for claim in found]
-    make_folder(out)
+    make_folder(out, hold=False)  # the run does, point by point
     with claims_progress({claim.id: len(claim.settings(quick)) for claim in chosen}) as progress:
         sweep = claims.run(
             chosen,

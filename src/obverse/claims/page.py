@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._core import FIXED, at_most, counted, listed, number, pairs, plain, seconds
+from .._core import FIXED, at_most, counted, listed, number, pairs, plain, printable, seconds
 from ..present import ResultType, markup, registry, render_page
 from ._series import varied
 from ._store import FORMAT, NAME, read_sweep
@@ -189,7 +189,7 @@ def _bars(points: Sequence[Judged]) -> str:
 
 def _lines(text: str) -> str:
     """The end of a traceback, line by line: there the reason stands."""
-    kept = "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text).strip("\n")
+    kept = printable(text, keep="\n").strip("\n")
     return kept if len(kept) <= LONGEST_CRASH else f"…{kept[-LONGEST_CRASH:]}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from .._core import Record
 
@@ -68,8 +68,6 @@ class Judged(Record):
 @dataclass(frozen=True)
 class Outcome(Record):
     """A claim's verdict, the numbers it rests on, its seed and its time."""
-
-    added: ClassVar[Mapping[str, Any]] = {"place": ""}
 
     id: str
     title: str

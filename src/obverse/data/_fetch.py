@@ -21,11 +21,18 @@ def ensure(name: str, known: Known, folder: Path) -> None:
     from filelock import FileLock
 
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / ".download.lock"):
-            for source in known.downloads:
-                if absent(source.files, folder):
-                    _fetch(name, known, source, folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Beside the folder: in it, a failed download could not take the folder away again.
+        with FileLock(folder.parent / f".{folder.name}.download.lock"):
+            made = not folder.exists()
+            folder.mkdir(exist_ok=True)
+            try:
+                for source in known.downloads:
+                    if absent(source.files, folder):
+                        _fetch(name, known, source, folder)
+            finally:
+                if made:
+                    _remove_empty(folder)
     except OSError as error:  # the disk: trouble with the network has its own sentence
         raise BadInput(
             f"a folder to write {name} to at {folder}",
@@ -43,6 +50,14 @@ def locate(folder: Path, file: File) -> Path:
 def absent(files: tuple[File, ...], folder: Path) -> list[File]:
     """Those that are not in the folder."""
     return [file for file in files if not locate(folder, file).exists()]
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder that holds folders at most: empty, it would look like data."""
+    found = sorted(folder.rglob("*"), reverse=True)  # what is in a folder before the folder
+    if all(path.is_dir() and not path.is_symlink() for path in found):
+        for path in [*found, folder]:
+            path.rmdir()
 
 
 def _fetch(name: str, known: Known, source: Download, folder: Path) -> None:

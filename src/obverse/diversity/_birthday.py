@@ -61,7 +61,10 @@ class Birthday(Record):
         if self.constant:
             return f"all {self.batches * self.batch_size:,} samples are the same picture"
         if self.support_bound is None:
-            return f"no collision seen: the support is at least {_count(self.support_at_least)} ({sure})"
+            caveat = "; only exact duplicates count" if self.threshold.origin == "exact" else ""
+            return (
+                f"no collision seen: the support is at least {_count(self.support_at_least)} ({sure}){caveat}"
+            )
         return (
             f"effectively at most {_count(self.support_bound)} pictures ({sure}): "
             f"{self.collisions} of {self.batches} batches of {self.batch_size:,} had a collision"

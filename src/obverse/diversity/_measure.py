@@ -22,6 +22,7 @@ from ._interpolation import Decode
 from ._labels import LinearScores, fit_scores
 from ._memorization import Memorization, memorization
 from ._moments import Moments, moments
+from ._pairs import equal_rows
 from ._quality import Quality, quality
 from ._run import Run
 from ._scales import scale_notes
@@ -139,6 +140,7 @@ def assess(
         settings=dict(settings or {}),
         seconds=time.perf_counter() - started,
         versions=versions(),
+        distinct=_distinct(own if opened.pool is None else opened.pool),
     )
     pictures = Pictures(
         samples=_grid(own),
@@ -149,6 +151,10 @@ def assess(
         labels=walked.towards,
     )
     return found, pictures
+
+
+def _distinct(x: Tensor) -> int:
+    return len(equal_rows(x.flatten(1)).unique())
 
 
 def _count(x: Tensor | None) -> int | None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._core import counted, named, number, plain
+from ._assessment import nearly_none
 from ._numbers import about, chance, down_to, percent, sure, times, up_to
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ._assessment import Check, Fault
     from ._birthday import Birthday
     from ._memorization import Memorization
     from .results import Diversity
@@ -25,23 +29,130 @@ def title(found: Diversity) -> str:
 
 
 def verdict(found: Diversity) -> str:
-    """The one sentence that is asked for."""
-    b = found.birthday
-    if b.constant:
-        return f"This generator makes one picture: all {b.batches * b.batch_size:,} samples are the same."
-    if b.support_bound is not None:
-        most = up_to(b.support_bound)
-        return f"This generator has effectively at most {most} pictures ({sure(b.confidence)})."
-    least = down_to(b.support_at_least or 0.0)
+    """The one sentence that is asked for: the worst fault that is certain, or what was looked for in vain."""
+    judged = found.assessment
+    if judged.worst is not None:
+        return FAULTS[judged.worst.fault](found, judged.worst)
+    count = f"{found.examined:,} samples"
+    if not judged.tests:
+        within = "none is equal to another"
+        if found.birthday.threshold.origin == "given":
+            within = "in no batch are two within the distance that was asked for"
+        return (
+            f"No fault found in {count}, but little was looked for: {within}. Without real data nothing can "
+            "be said of near-duplicates, copies or quality."
+        )
+    return f"No fault found in {count} by {counted(judged.tests, 'test')} ({sure(judged.confidence)})."
+
+
+def _constant(found: Diversity, _: Check) -> str:
+    count = found.birthday.batches * found.birthday.batch_size
+    return f"This generator makes one image: all {count:,} samples are equal."
+
+
+def _collapsed(found: Diversity, one: Check) -> str:
+    own, real = found.vendi, found.vendi_real
+    assert own is not None
+    assert real is not None
     return (
-        f"No collision seen: this generator makes at least {least} different pictures ({sure(b.confidence)})."
+        f"This generator has collapsed: {percent(one.value)} of real images lie among its samples; among as "
+        f"many real ones {percent(one.real)} do ({corrected(found, one)}). Its samples vary less than real "
+        f"images (Vendi score {number(own.score)}, real data {number(real.score)})."
     )
+
+
+def _repeats(found: Diversity, one: Check) -> str:
+    b = found.birthday
+    if one.test == "equal samples":
+        return (
+            f"This generator repeats itself: only {found.distinct or 0:,} of {found.examined:,} samples are "
+            "different, the others are exact duplicates."
+        )
+    real = f"; real data has about {about(one.real)} ({corrected(found, one)})" if one.real else ""
+    e = b.effective
+    about_it = "" if e.value is None else f", about {about(e.value)} ({about(e.low)} to {about(e.high)})"
+    most = up_to(b.support_bound or 0.0)
+    return (
+        f"This generator repeats itself: it has effectively at most {most} images ({sure(b.confidence)})"
+        f"{about_it}{real}."
+    )
+
+
+def _copies(found: Diversity, one: Check) -> str:
+    return (
+        f"This generator copies its training set: {percent(one.value)} of samples are nearest to a training "
+        f"image and not to a held-out one, where {percent(one.real)} are expected ({corrected(found, one)})."
+    )
+
+
+def _misses(found: Diversity, one: Check) -> str:
+    part = "nearly all" if nearly_none(one.value, one.real) else "part"
+    return (
+        f"This generator misses {part} of the data: its {one.test} is {percent(one.value)}, that of real "
+        f"data {percent(one.real)} ({corrected(found, one)})."
+    )
+
+
+def _implausible(found: Diversity, one: Check) -> str:
+    return (
+        f"This generator makes implausible samples: {percent(one.value)} of them lie among real images, of "
+        f"real ones {percent(one.real)} ({corrected(found, one)})."
+    )
+
+
+FAULTS: Mapping[Fault, Callable[[Diversity, Check], str]] = {
+    "constant": _constant,
+    "collapsed": _collapsed,
+    "repeats": _repeats,
+    "copies": _copies,
+    "misses": _misses,
+    "implausible": _implausible,
+}
 
 
 def outlook(found: Diversity) -> list[str]:
     """What else has to be said at once."""
-    said = [f"{seen(found.birthday)} {against_real(found.birthday)}".strip(), likeness(found), copying(found)]
+    birthday = f"{seen(found.birthday)} {against_real(found)}".strip()
+    said = [*more_faults(found), birthday, repeated(found), likeness(found), copying(found), missed(found)]
     return [sentence for sentence in said if sentence]
+
+
+def more_faults(found: Diversity) -> list[str]:
+    """The other certain faults, each once."""
+    faults = found.assessment.faults
+    if any(one.fault == "collapsed" for one in faults):  # and so misses nearly all of the data
+        faults = tuple(one for one in faults if one.fault != "misses")
+    first = {one.fault: one for one in reversed(faults)}
+    return [
+        FAULTS[kind](found, first[kind])
+        for kind in dict.fromkeys(one.fault for one in faults[1:])
+        if first[kind] is not faults[0]
+    ]
+
+
+def repeated(found: Diversity) -> str:
+    """Equal samples, where the verdict has not said it."""
+    if found.distinct is None or found.distinct == found.examined or found.birthday.constant:
+        return ""
+    if any(one.test == "equal samples" for one in found.assessment.faults):
+        return ""
+    return f"Exactly equal: {found.distinct:,} of {found.examined:,} samples are different."
+
+
+def missed(found: Diversity) -> str:
+    """How large a fault may be that these tests would not have seen."""
+    small = [
+        f"{one.test} lower by {100 * one.smallest:.0f} points"
+        for one in found.assessment.findings
+        if one.smallest is not None and not one.certain
+    ]
+    if not small:
+        return ""
+    return f"What these tests would have found in 8 of 10 cases: {', '.join(small)} than that of real data."
+
+
+def decided(found: Diversity, test: str) -> Check | None:
+    return next((one for one in found.assessment.findings if one.test == test and one.p is not None), None)
 
 
 def seen(b: Birthday) -> str:
@@ -51,23 +162,31 @@ def seen(b: Birthday) -> str:
     return f"In none of {batches} of {b.batch_size:,} samples were two the same."
 
 
-def against_real(b: Birthday) -> str:
+def against_real(found: Diversity) -> str:
     """What counts as the same, and what real data would have shown."""
+    b = found.birthday
     limit = b.threshold
     if limit.origin == "exact":
-        return (
+        bound = ""
+        if b.support_at_least is not None:
+            bound = (
+                f"So there are at least {down_to(b.support_at_least)} different ones ({sure(b.confidence)}), "
+                "counting every difference, however small. "
+            )
+        return bound + (
             "Only exact duplicates count here: without real data nothing says how close two pictures must be "
             "to count as one, so near-duplicates were not looked for. Give held-out data (--real), or a "
             "distance (--threshold)."
         )
     if limit.origin == "given":
         return f"Two pictures count as the same up to the distance {number(limit.distance)}, as was asked."
-    if b.p_real is None or limit.real_support is None:
+    judged = decided(found, "collisions")
+    if judged is None or b.p_real is None or limit.real_support is None:
         return ""
-    if b.p_real <= 1 - b.confidence:
+    if judged.certain:
         return (
-            f"That is less diverse than the real data, which collides less often ({chance(b.p_real)}) and "
-            f"has effectively about {about(limit.real_support)}."
+            "That is less diverse than the real data, which collides less often "
+            f"({corrected(found, judged)}) and has effectively about {about(limit.real_support)}."
         )
     has = f"which has effectively about {about(limit.real_support)}"
     least = b.effective.low if b.collisions else b.support_at_least
@@ -111,10 +230,18 @@ def copying(found: Diversity) -> str:
         return "Whether it copies training images was not tested."
     if m.sides is None:
         return "Whether it copies training images can't be told without held-out real data (--real)."
-    if m.copied:
+    judged = decided(found, "nearest to training")
+    assert judged is not None
+    if judged.certain:
         return (
             "It copies: samples are closer to training images than to held-out ones, more often than chance "
-            f"has it ({chance(m.sides.p)}).{exactness(found)}"
+            f"has it ({corrected(found, judged)}).{exactness(found)}"
+        )
+    if m.copied:
+        return (
+            "Whether it copies can't be told: samples are closer to training images than to held-out ones "
+            f"({chance(m.sides.p)}), but that is not significant among so many tests "
+            f"({corrected(found, judged)}).{exactness(found)}"
         )
     said = (
         "No sign of copying: samples are no closer to training images than to held-out ones "
@@ -123,6 +250,12 @@ def copying(found: Diversity) -> str:
     if m.closer:
         said += " They are closer to both than real pictures are, as smooth or typical pictures are."
     return said + exactness(found)
+
+
+def corrected(found: Diversity, one: Check) -> str:
+    """Its p, and over how many tests it was corrected."""
+    tests = found.assessment.tests
+    return chance(one.adjusted) + (f", corrected for {tests} tests" if tests > 1 else "")
 
 
 def exactness(found: Diversity) -> str:
@@ -142,8 +275,9 @@ def levels(m: Memorization) -> str:
         return ""
     tests = 3 if m.copying is not None else 2
     said = (
-        "At which level: “It copies” is said where p of “nearest to a training image” is at most "
-        f"{level(m.confidence)}; “closer to both” where the smallest p of the other {tests} tests is at most "
+        "At which level: “It copies” is said where p of “nearest to a training image”, corrected for all "
+        f"tests that can find a fault (Holm), is at most {level(m.confidence)}; “closer "
+        f"to both” where the smallest p of the other {tests} tests is at most "
         f"{level(m.confidence, tests)}, as {tests} chances to be wrong share {level(m.confidence)}."
     )
     if m.copying is not None:

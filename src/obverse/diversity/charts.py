@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record, explained, read_record, record_text, write_text
+from .._core import Record, explained, make_inside, read_record, record_text, write_text
 from ..present import Axis, Pixels, coordinate, png_bytes, read_png, save_png
 from ._measure import Pictures
 
@@ -141,10 +141,8 @@ def why_not(shape: Sequence[int]) -> str:
 def write_pictures(folder: Path, pictures: Pictures) -> None:
     """One sheet for each kind of picture that there is; what an earlier test left there is removed."""
     images = folder / FOLDER
-    if images.is_symlink():
-        raise BadInput("a folder of its own for the pictures", got=f"a link at {images}", do="remove it")
+    make_inside(images)
     with explained(images):
-        images.mkdir(parents=True, exist_ok=True)
         for which in KINDS:
             _file(images, which).unlink(missing_ok=True)
         (images / NAME).unlink(missing_ok=True)

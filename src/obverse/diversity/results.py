@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from .._core import Record, read_record
+from ._assessment import Assessment, assessment
 from ._birthday import Birthday
 from ._dimension import Dimension
 from ._memorization import Memorization
@@ -98,8 +99,14 @@ class Diversity(Record):
     settings: dict[str, Any]
     seconds: float
     versions: dict[str, str]
+    distinct: int | None = None  # of `examined` samples, those that are not equal to an earlier one
 
+    derived: ClassVar[tuple[str, ...]] = ("assessment",)
     checks: ClassVar[Any] = (
+        (
+            "as many different samples as there are samples at most",
+            lambda one: one.distinct is None or 1 <= one.distinct <= one.examined,
+        ),
         ("a time that can be read", lambda one: 0 <= one.seconds <= LONGEST),
         ("finite numbers", lambda one: all(abs(value) <= FURTHEST for value in numbers(one))),
         (
@@ -123,6 +130,16 @@ class Diversity(Record):
         (f"at most {MOST_LABELS} labels", lambda one: len(one.labels) <= MOST_LABELS),
         ("a shape", lambda one: len(one.shape) >= 1 and min(one.shape) >= 1),
     )
+
+    @property
+    def examined(self) -> int:
+        """How many samples were compared for being equal: all that there are, or those of the other tests."""
+        return self.samples if self.pool is None else self.pool
+
+    @property
+    def assessment(self) -> Assessment:
+        """What is certain, the worst first: a function of all the rest."""
+        return assessment(self)
 
     def __str__(self) -> str:
         """The verdict, then what has to be said at once."""

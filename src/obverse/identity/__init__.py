@@ -7,7 +7,7 @@ from .._core import lazily
 if TYPE_CHECKING:
     from ._construct import random_projection
     from ._descent import CriticalPoint, Descent, critical_point, descend
-    from ._factorize import bound, factorize, gamma, min_layers, product
+    from ._factorize import Factorization, factorize, min_layers
     from ._landscape import gradient, gradient_bound, hessian, project, risk, spectral_norms
     from ._lipschitz import local_lipschitz, log10_lipschitz_bound
     from ._memorize import Memorized, NotMemorized, choose_width, export, memorize, verify
@@ -18,15 +18,14 @@ __getattr__, __dir__ = lazily(__name__)
 __all__ = [
     "CriticalPoint",
     "Descent",
+    "Factorization",
     "Memorized",
     "NotMemorized",
-    "bound",
     "choose_width",
     "critical_point",
     "descend",
     "export",
     "factorize",
-    "gamma",
     "gradient",
     "gradient_bound",
     "hessian",
@@ -35,7 +34,6 @@ __all__ = [
     "log10_lipschitz_bound",
     "memorize",
     "min_layers",
-    "product",
     "project",
     "random_projection",
     "risk",

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import BadInput, ObverseError
+from .._core import BadInput, ObverseError, OneLine
 from ._decompositions import svd
 from ._rotation import NEGLIGIBLE, Rotation
 
@@ -31,8 +31,36 @@ PROBES = 8  # random vectors that a check is made on
 UNSEEN = 10  # times what they show is less than the Frobenius norm once in 10⁷ at most: χ² of 8 below 0.08
 
 
+@dataclass(frozen=True, eq=False)
+class Factorization(OneLine):
+    """R as small steps: (I + A_l)⋯(I + A_1), what was guaranteed of them, and what they are."""
+
+    factors: tuple[Tensor, ...]  # A_1, …, A_l, in the order in which they act
+    gamma: float  # γ = max |log σ| over the singular values of R: how far its stretching is from none
+    bound: float  # 2 sin(π/2l) + e^{γ/l} − 1, which no ‖A_i‖ exceeds
+    distance: float  # ‖A_i‖, from the identity to a step: the same for all of them, up to rounding
+
+    @property
+    def product(self) -> Tensor:
+        """(I + A_l)⋯(I + A_1): R, up to rounding."""
+        return product(self.factors)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "factors": [factor.tolist() for factor in self.factors],
+            "gamma": self.gamma,
+            "bound": self.bound,
+            "distance": self.distance,
+        }
+
+    def __str__(self) -> str:
+        size, count = len(self.factors[0]), len(self.factors)
+        steps = "1 step" if count == 1 else f"{count} steps"
+        return f"{size} × {size} in {steps} I + A: ‖A‖ {self.distance:.3g}, guaranteed {self.bound:.3g}"
+
+
 @torch.no_grad()
-def factorize(matrix: Any, layers: int) -> list[Tensor]:
+def factorize(matrix: Any, layers: int) -> Factorization:
     """A_1, …, A_l with (I + A_l)⋯(I + A_1) = R and ‖A_i‖ ≤ 2 sin(π/2l) + e^{γ/l} − 1 (Theorem 2, sharper).
 
     All A_i are one matrix, turned: they share their singular values. Near R = −I no other factors do much
@@ -49,10 +77,12 @@ def factorize(matrix: Any, layers: int) -> list[Tensor]:
         layers: l. Any number is allowed; only a bound below 1 makes all I + A_i invertible by itself.
 
     Returns:
-        l matrices in float64 on the device of `matrix`, in the order in which they act.
+        l matrices in float64 on the device of `matrix`, with the guarantee and their distance from I.
 
-    >>> [half, _] = factorize([[-1.0, 0.0], [0.0, -1.0]], 2)  # half a turn is two quarters of a turn
-    >>> (half + torch.eye(2)).abs().round(decimals=12)
+    >>> found = factorize([[-1.0, 0.0], [0.0, -1.0]], 2)  # half a turn is two quarters of a turn
+    >>> print(found)
+    2 × 2 in 2 steps I + A: ‖A‖ 1.41, guaranteed 1.41
+    >>> (found.factors[0] + torch.eye(2)).abs().round(decimals=12)
     tensor([[0., 1.],
             [1., 0.]], dtype=torch.float64)
     """
@@ -80,7 +110,8 @@ def factorize(matrix: Any, layers: int) -> list[Tensor]:
         before = torch.cat((last, turned[:-1])) if len(turned) > 1 else last
         batches.append(torch.baddbmm(small, turned * stretch, before.mT))
     _check(given, polar, rotation, batches, layers)
-    return [one if len(batch) == 1 else one.clone() for batch in batches for one in batch]
+    factors = tuple(one if len(batch) == 1 else one.clone() for batch in batches for one in batch)
+    return Factorization(factors, polar.gamma, bound(polar.gamma, layers), _norm(factors[0]))
 
 
 def product(factors: Sequence[Tensor]) -> Tensor:
@@ -97,7 +128,7 @@ def product(factors: Sequence[Tensor]) -> Tensor:
         raise BadInput(
             "one square matrix or several of one size",
             got=" and ".join(map(str, sorted(shapes))) or "none",
-            do="pass what factorize returned",
+            do="pass the factors of what factorize returned",
         )
     result = torch.eye(shape[0], dtype=torch.float64, device=factors[0].device)
     for factor in factors:
@@ -127,7 +158,7 @@ def bound(gamma: float, layers: int, angle: float = pi) -> float:
     """
     _check_layers(layers)
     if not isinstance(gamma, int | float) or not 0 <= gamma < inf:
-        raise BadInput("γ ≥ 0", got=repr(gamma), do="see obverse.identity.factorize.gamma")
+        raise BadInput("γ ≥ 0", got=repr(gamma), do="pass max |log σ| over the singular values")
     if not 0 <= angle <= pi:
         raise BadInput("an angle between 0 and π", got=angle, do="leave it out for the bound of every matrix")
     growth = gamma / layers

@@ -14,7 +14,7 @@ export function ladderTab(panel, about) {
   const values = slider({ id: "values", label: "Values of an input", min: 2, max: 3, value: 2, change: () => update() });
   const nodes = slider({ id: "nodes", label: "Student: nodes of a region", min: 1, max: 6, value: 3, change: () => update() });
   const steps = slider({ id: "steps", label: "Steps of gradient descent", min: 0, max: limits.most_steps, value: 20, change: () => update() });
-  const rate = slider({ id: "rate", label: "Learning rate", min: -2, max: 0, step: 0.05, value: -1.3, show: (at) => short(10 ** at, 2), change: () => update() });
+  const lr = slider({ id: "lr", label: "Learning rate", min: -2, max: 0, step: 0.05, value: -1.3, show: (at) => short(10 ** at, 2), change: () => update() });
   const linear = tick({ id: "linear", label: "Linear student, without ReLU", change: () => update() });
   const message = choice({ id: "message", label: "Gradient from events", options: [["recursive", "through the whole recursion"], ["weight", "edge by edge, from the true averages"]], value: "recursive", change: () => update() });
 
@@ -28,7 +28,7 @@ export function ladderTab(panel, about) {
   panel.append(
     el("p", {}, "Average backpropagation in a locally connected net over all inputs that show the same event, and small matrices are left. Build a region graph, choose what the teacher tells, and see when gradients from events alone are those of backpropagation on every input."),
     el("div", { class: "bench" },
-      el("div", { class: "controls" }, preset.element, leaves.element, values.element, summary.element, nodes.element, linear.element, message.element, rate.element, steps.element,
+      el("div", { class: "controls" }, preset.element, leaves.element, values.element, summary.element, nodes.element, linear.element, message.element, lr.element, steps.element,
         el("div", { class: "row" }, play, el("button", { type: "button", id: "reweigh", onclick: () => { state.seed += 1; update(); } }, "Other weights"))),
       el("div", {},
         el("div", { class: "two" },
@@ -91,7 +91,7 @@ export function ladderTab(panel, about) {
     try {
       answer = await ask("ladder", {
         leaves: state.leaves, regions: state.regions, summary: summary.value, values: values.value, nodes: nodes.value, seed: state.seed,
-        steps: steps.value, rate: 10 ** rate.value, linear: linear.value, message: message.value,
+        steps: steps.value, lr: 10 ** lr.value, linear: linear.value, message: message.value,
       });
       problem(trouble, null);
     } catch (error) { failed(error); return; }

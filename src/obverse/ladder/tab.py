@@ -27,7 +27,7 @@ MOST_LABELS = 64  # events of the top region, each a node of the student
 MOST_STEPS = 150
 WORK = 3 * 2**20  # inputs × edges × (1 + steps)
 SHOWN = 16  # rows and columns of a matrix that are sent
-DECIDES = ("leaves", "regions", "summary", "values", "nodes", "seed", "linear", "rate")  # on the course
+DECIDES = ("leaves", "regions", "summary", "values", "nodes", "seed", "linear", "lr")  # on the course
 PRESETS = ("tree", "windows", "threes")
 # What a gap has to be below to count as none: float64 adds up some thousand terms of rounding 1e-16.
 EXACT = 1e-9
@@ -89,13 +89,13 @@ def ladder_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
 class Course:
     """A descent under way, and what it has passed: a step more does not begin at the start again."""
 
-    def __init__(self, teacher: Teacher, student: Student, rate: float) -> None:
+    def __init__(self, teacher: Teacher, student: Student, lr: float) -> None:
         self.teacher = teacher
-        self._student, self._rate = student, rate
+        self._student, self._lr = student, lr
         self._begin()
 
     def _begin(self) -> None:
-        self._laps = laps(self.teacher, self._student, self._rate)
+        self._laps = laps(self.teacher, self._student, self._lr)
         self._seen: list[Lap] = []
 
     def upto(self, steps: int) -> list[Lap]:
@@ -112,7 +112,7 @@ class Course:
 def _course(question: str) -> Course:
     fields = Fields(json.loads(question))
     teacher = _teacher(_graph(fields), fields)
-    return Course(teacher, _student(teacher, fields), fields.number("rate", 0.001, 10))
+    return Course(teacher, _student(teacher, fields), fields.number("lr", 0.001, 10))
 
 
 def _graph(fields: Fields) -> RegionGraph:

@@ -164,7 +164,7 @@ def _number(text: str) -> int | float | None:
 
 def load_weights_file(net: nn.Module, path: Path) -> None:
     """Copy the weights of a safetensors file into the net: just its own names, shapes and types."""
-    from .._core import load_weights, parse_tensors
+    from .._core import load_weights, parse_tensors, read_file
 
     if path.suffix != ".safetensors":
         raise BadInput(
@@ -173,7 +173,7 @@ def load_weights_file(net: nn.Module, path: Path) -> None:
             do="convert them: safetensors.torch.save_file(net.state_dict(), 'net.safetensors')",
         )
     try:
-        content = path.read_bytes()
+        content = read_file(path, "weights")
     except OSError as error:
         raise BadInput(f"to read {path}", got=error.strerror or error, do="check the path") from None
     tensors = parse_tensors(content, path)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 import typer
 
-from .._core import Record, explained, record_text, write_text
+from .._core import Record, explained, held, printable, record_text, write_text
 from .registry import ResultType
 
 T = TypeVar("T", bound=Record)
@@ -85,16 +87,38 @@ def echo_page(entry: ResultType, path: Path, as_json: bool) -> None:
     echo(f"page: {entry.write(path)}", as_json)
 
 
-def make_folder(out: Path | None) -> None:
-    """The folder of --out, if given; before the measurement, so that no time is lost to a wrong one."""
-    if out is not None:
-        with explained(out):
-            out.mkdir(parents=True, exist_ok=True)
+_HELD: ContextVar[ExitStack | None] = ContextVar("_HELD", default=None)
+
+
+@contextmanager
+def holding_folders() -> Iterator[None]:
+    """A command: the folders that are made in it are its own until it ends."""
+    with ExitStack() as folders:
+        token = _HELD.set(folders)
+        try:
+            yield
+        finally:
+            _HELD.reset(token)
+
+
+def make_folder(out: Path | None, hold: bool = True) -> None:
+    """The folder of --out, if given; before the measurement, so that no time is lost to a wrong one.
+
+    Another command that is at work in it is told, and so is one that comes until this one ends. Without
+    `hold` that is left to the measurement itself.
+    """
+    if out is None:
+        return
+    with explained(out):
+        out.mkdir(parents=True, exist_ok=True)
+    folders = _HELD.get()
+    if hold and folders is not None:
+        folders.enter_context(held(out))
 
 
 def echo(text: str, as_json: bool) -> None:
     """A line beside the result: with --json it goes to stderr."""
-    typer.echo(text, err=as_json)
+    typer.echo(printable(text), err=as_json)
 
 
 def echo_quick(what: str, as_json: bool) -> None:

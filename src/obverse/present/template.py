@@ -1,6 +1,7 @@
 """From a template to a page, and the way text from files gets into it. Not for what a page says.
 
-Escaping is the engine's, for every value that is not `markup`; `plain` bounds what there is to escape.
+Escaping is the engine's, for every value that is not `markup`; `plain` bounds what there is to escape, and
+`printable` goes over the whole page at the end.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from .._core import at_most, named, plain, whole
+from .._core import at_most, named, plain, printable, whole
 from . import palette
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def render_page(template: str, *, scripts: Sequence[str] = (), **values: Any) ->
     from .. import __version__
 
     code = "".join(files("obverse").joinpath(name).read_text(encoding="utf-8") for name in scripts)
-    return (
+    page = (
         environment()
         .get_template(template)
         .render(
@@ -69,3 +70,4 @@ def render_page(template: str, *, scripts: Sequence[str] = (), **values: Any) ->
             version=__version__,
         )
     )
+    return printable(page, keep="\n\t")  # also what is in figures, and whatever a template forgot

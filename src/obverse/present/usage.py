@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .._core import BadInput
+from .output import holding_folders
 
 # Typer brings its own copy of click or uses the installed one: its errors are found through what it exports.
 BAD_PARAMETER: type[Any] = typer.BadParameter
@@ -48,6 +49,10 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
+
+    def invoke(self, ctx: Any) -> Any:
+        with holding_folders():
+            return super().invoke(ctx)
 
 
 class Commands(TyperGroup):

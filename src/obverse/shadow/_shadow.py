@@ -7,7 +7,6 @@ see distribution.ShadowLayer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import Any, Literal
@@ -17,7 +16,15 @@ from torch import Tensor, fx, nn
 
 from .._core import BadInput, Source
 from . import _adjust as adjust
-from ._calibrate import Calibration, Level, calibrate_layer, calibrate_level, channel_means, input_floor
+from ._calibrate import (
+    Calibration,
+    Level,
+    WayDown,
+    calibrate_layer,
+    calibrate_level,
+    channel_means,
+    input_floor,
+)
 from ._generate import Generation
 from ._graph import Graph, Layer, like
 from ._maps import LinearCall
@@ -323,14 +330,17 @@ class Shadow:
             return Level()
         if top.name not in self._levels:
             x, node = self._level_inputs.to(like(self.net)), top.output.node
-            h, found = self._value(node, x), []
-            infer, mean = partial(self._value, node), _by_channel(self._mean, x)
-            # In a chain other scales differ by a factor alone, which is what the level finds.
-            for theory in (False,) if self.graph.is_chain else (False, True):
+            h = self._value(node, x)
+
+            def way(theory: bool) -> WayDown:
                 down = self._generation(tuple(x.shape[1:]), theory=theory).down(top, h)
-                error, level = calibrate_level(infer, down, h, self._at_input, mean)
-                found.append((error, replace(level, theory=theory)))
-            self._levels[top.name] = min(found, key=lambda pair: pair[0])[1]
+                mean = _by_channel(self._mean, x)
+                return WayDown(partial(self._value, node), down, h, x, self._at_input, mean, theory)
+
+            own, theory = way(False), way(True)
+            # In a chain other scales differ by a factor alone, which is what the level finds.
+            ways = (own,) if self.graph.is_chain else (own, theory)
+            self._levels[top.name] = calibrate_level(ways, theory)
         return self._levels[top.name]
 
     def _generation(

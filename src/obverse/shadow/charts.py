@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Record, explained, read_record, record_text, text, write_text
+from .._core import Record, explained, make_inside, read_record, record_text, text, write_text
 from ..present import Axis, Pixels, axis_for, coordinate, displayed, png_bytes, read_png, save_png
 from ._survey import Surveyor
 from .results import Survey
@@ -208,10 +208,8 @@ def write_pictures(
     What an earlier survey left in the folder is removed, also where the inputs are no images.
     """
     images = folder / FOLDER
-    if images.is_symlink():
-        raise BadInput("a folder of its own for the pictures", got=f"a link at {images}", do="remove it")
+    make_inside(images)
     with explained(images):
-        images.mkdir(parents=True, exist_ok=True)
         for old in images.iterdir():
             if _OURS.fullmatch(old.name):
                 old.unlink()

@@ -14,17 +14,27 @@ from typing import Any
 
 from torch import Tensor
 
-from .._core import TEMPORARY, BadInput, explained, parse_tensors, read_json, save_tensors, write_json
+from .._core import (
+    TEMPORARY,
+    BadInput,
+    explained,
+    make_inside,
+    parse_tensors,
+    read_file,
+    read_json,
+    save_tensors,
+    write_json,
+)
 
 FORMAT = 1
 POINTER = "latest.json"
+MAX_POINTER = 2**20  # bytes; a few hundred are usual
 _NAME = re.compile(r"step-\d{9,}\.safetensors")
 
 
 def save_checkpoint(folder: Path, step: int, tensors: Mapping[str, Tensor], extra: Mapping[str, Any]) -> None:
     """Write a checkpoint; older ones are deleted once the new one is complete."""
-    with explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    make_inside(folder)
     path = folder / checkpoint_name(step)
     pointer = {
         "format": FORMAT,
@@ -43,6 +53,7 @@ def checkpoint_name(step: int) -> str:
 
 def remove_leftovers(folder: Path, current: str) -> None:
     """Delete what is older than the `current` tensor file, and what a crash cut off."""
+    make_inside(folder)
     with explained(folder):
         for other in folder.iterdir():
             if other.name != current and (_NAME.fullmatch(other.name) or other.name.endswith(TEMPORARY)):
@@ -57,7 +68,7 @@ def load_checkpoint(folder: Path) -> tuple[int, dict[str, Tensor], dict[str, Any
     pointer_path = folder / POINTER
     if not pointer_path.exists():
         return None
-    pointer = read_json(pointer_path, "a checkpoint pointer")
+    pointer = read_json(pointer_path, "a checkpoint pointer", MAX_POINTER)
     name, step, extra = pointer.get("file"), pointer.get("step"), pointer.get("extra")
     if pointer.get("format") != FORMAT:
         raise BadInput(
@@ -73,7 +84,7 @@ def load_checkpoint(folder: Path) -> tuple[int, dict[str, Tensor], dict[str, Any
     if name != path.name:
         raise BadInput(f"the file {path.name} in {pointer_path}", got=repr(name), do="restore the run")
     try:
-        content = path.read_bytes()
+        content = read_file(path, "the tensors of a checkpoint")
     except OSError as error:
         raise BadInput(
             f"the tensors of a checkpoint in {path}", got=error.strerror, do="restore it from a copy"

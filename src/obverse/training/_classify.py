@@ -19,11 +19,13 @@ from .._core import (
     UNLABELLED,
     BadInput,
     Streams,
+    bounded_weights,
     check_tensors,
     derive_generator,
     derive_seed,
     load_weights,
     parse_tensors,
+    read_file,
     use_streams,
 )
 from ..data import Dataset, load, pad_crop_flip
@@ -42,12 +44,18 @@ SCALER = ("scale", "_growth_tracker")  # what moves in the state of torch's Grad
 CONV_BATCH = 200  # images at a time: the feature maps of one take a hundred times the memory of the image
 
 
-def initial_net(settings: Settings, data: Dataset) -> nn.Sequential:
-    """The net a run starts from: a function of its settings, so it need not be stored."""
+def initial_net(settings: Settings, data: Dataset, stored: int | None = None) -> nn.Sequential:
+    """The net a run starts from: a function of its settings, so it need not be stored.
+
+    `stored` is the size of the file of its weights, where the settings come from an untrusted run.
+    """
     refuse_foreign(settings)
     generator = derive_generator(settings.seed, INITIAL)
+    name = "hidden" if settings.net == "mlp" else "widths"
+    sizes = getattr(settings, name)
     try:
-        with torch.random.fork_rng(devices=[]):  # layers draw weights of their own before ours replace them
+        # layers draw weights of their own before ours replace them
+        with torch.random.fork_rng(devices=[]), bounded_weights(stored, f"{name} widths", sizes):
             if settings.net == "allconv":
                 return allconv_residual(
                     len(data.classes),
@@ -70,11 +78,8 @@ def initial_net(settings: Settings, data: Dataset) -> nn.Sequential:
                 generator=generator,
             )
     except RuntimeError as error:  # how torch says that memory is short
-        name = "hidden widths" if settings.net == "mlp" else "widths"
         raise BadInput(
-            f"{name} whose weights fit into memory",
-            got=getattr(settings, name.split()[0]),
-            do="use smaller ones",
+            f"{name} widths whose weights fit into memory", got=sizes, do="use smaller ones"
         ) from error
 
 
@@ -343,12 +348,12 @@ def fit_classifier(task: ClassifierTask, run: Path | None = None, **display: Any
 def load_trained(settings: Settings, data: Dataset, model_path: str | Path) -> nn.Sequential:
     """The trained net of a run directory, in evaluation mode."""
     path = Path(model_path)
-    net = initial_net(settings, data)
     try:
-        content = path.read_bytes()
+        content = read_file(path, "the weights of a run")
     except OSError as error:
         raise BadInput(
             f"the weights of a finished run in {path}", got=error.strerror, do="resume the run"
         ) from None
+    net = initial_net(settings, data, len(content))
     load_weights(net, parse_tensors(content, path), str(path))
     return net.eval()

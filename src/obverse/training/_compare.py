@@ -17,7 +17,9 @@ from .._core import (
     Interrupted,
     ObverseError,
     OneLine,
+    Progress,
     explained,
+    locked,
     mean_and_se,
     quoted,
     read_json,
@@ -27,7 +29,7 @@ from .._core import (
 from ..data import Dataset, load
 from ._classify import ClassifierTask, fit_classifier
 from ._rundir import RunRecord, read_run, ready_run
-from ._settings import Settings
+from ._settings import MAX_PLAN, Settings
 from ._variants import VARIANTS, VARIED, WEIGHTED
 
 FORMAT = 1
@@ -89,13 +91,14 @@ def compare(
     weight: float = 1.0,
     jobs: int | None = None,
     on_run: Callable[[str, int], Mapping[str, Any]] | None = None,
-    on_end: Callable[[str, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Train every variant with every seed into `out`/runs; finished runs are kept, cut-off ones resumed.
 
     `jobs` processes share the runs, each with one thread, so that the numbers do not depend on how many there
     are; None is this process with all its threads. `on_run(variant, seed)` is called before each run and
-    returns display callbacks for `fit`, which reach no other process; `on_end` after each run.
+    returns display callbacks for `fit`, which reach no other process; `progress` is told of each run that is
+    done: how many of how many, and which.
     """
     if jobs is not None and jobs < 1:
         raise BadInput("jobs ≥ 1", got=jobs, do="leave it out for this process with all its threads")
@@ -115,12 +118,9 @@ def compare(
         "seeds": list(seeds),
     }
     place = out / "comparison.json"
-    if place.exists() and read_plan(out) != Plan(base, tuple(variants), weight, tuple(seeds)):
-        raise BadInput(
-            f"the settings of {place}",
-            got="others",
-            do=f"choose another --out, or go on with: obverse compare --resume {quoted(out)}",
-        )
+    asked = Plan(base, tuple(variants), weight, tuple(seeds))
+    if place.exists():
+        refuse_other(out, asked)
     data: Dataset | None = None
     if not place.exists():
         data = load(base.data, base.data_root)
@@ -128,21 +128,33 @@ def compare(
             ClassifierTask(settings, data)  # refuses what is wrong before anything is written
     with explained(out):
         out.mkdir(parents=True, exist_ok=True)
-    if not place.exists():
-        write_json(place, record)
+    with locked(out):  # of two that begin at once one writes its plan, and the other finds it
+        if not place.exists():
+            write_json(place, record)
+        refuse_other(out, asked)
     todo = [(name, replace(planned[name], seed=seed)) for seed in seeds for name in variants]
     if jobs is not None:
-        in_processes(todo, out, jobs, on_end)
+        in_processes(todo, out, jobs, progress)
         return summarize(read_comparison(out))
-    for name, settings in todo:
+    for done, (name, settings) in enumerate(todo, 1):
         path = begin_run(out, name, settings)
         if path is not None:
             data = load(base.data, base.data_root) if data is None else data
             display = on_run(name, settings.seed) if on_run else {}
             fit_classifier(ClassifierTask(settings, data), path, **display)
-        if on_end:
-            on_end(name, settings.seed)
+        if progress:
+            progress(done, len(todo), f"{name} seed {settings.seed} is done")
     return summarize(read_comparison(out))
+
+
+def refuse_other(out: Path, asked: Plan) -> None:
+    """An error if the comparison in a directory is another one."""
+    if read_plan(out) != asked:
+        raise BadInput(
+            f"the settings of {out / 'comparison.json'}",
+            got="others",
+            do=f"choose another --out, or go on with: obverse compare --resume {quoted(out)}",
+        )
 
 
 def begin_run(out: Path, variant: str, settings: Settings) -> Path | None:
@@ -157,7 +169,7 @@ def in_processes(
     todo: Sequence[tuple[str, Settings]],
     out: Path,
     jobs: int,
-    on_end: Callable[[str, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """The runs of a comparison in several processes of one thread each.
 
@@ -181,8 +193,8 @@ def in_processes(
                     raise ObverseError(wrong)
                 else:
                     done += 1
-                    if on_end:
-                        on_end(name, seed)
+                    if progress:
+                        progress(done, len(todo), f"{name} seed {seed} is done")
         except BrokenProcessPool as error:
             raise ObverseError(
                 "expected every process to end well; got one that was killed, often for want of memory; "
@@ -232,7 +244,7 @@ class Plan:
 
 def read_plan(path: Path) -> Plan:
     place = path / "comparison.json"
-    record = read_json(place, "the comparison.json of a comparison")
+    record = read_json(place, "the comparison.json of a comparison", MAX_PLAN)
     variants, seeds, weight = record.get("variants"), record.get("seeds"), record.get("weight")
     if record.get("format") != FORMAT or not isinstance(record.get("base"), dict):
         raise BadInput(f"a comparison of format {FORMAT}", got=f"{place}", do="start a new one")

@@ -26,6 +26,7 @@ from .._core import (
     derive_seed,
     locked,
     save_tensors,
+    seed_global,
     stop_signals,
 )
 from ._checkpoint import checkpoint_name, load_checkpoint, remove_leftovers, save_checkpoint
@@ -159,7 +160,7 @@ class _Loop:
     def advance(self) -> float:
         started = time.perf_counter()
         epoch, index = divmod(self.step, self.task.steps_per_epoch)
-        torch.manual_seed(derive_seed(self.seed, STEPS, self.step))
+        seed_global(derive_seed(self.seed, STEPS, self.step))
         loss = self.task.step(epoch, index)
         self.step += 1
         if not math.isfinite(loss):

@@ -18,19 +18,23 @@ def open_net(path: Path) -> NetRun:
     def trained(data: Any) -> Any:
         return load_trained(settings, data, path / "model.safetensors")
 
-    return NetRun(settings.data, settings.data_root, trained, partial(initial_net, settings))
+    def initial(data: Any) -> Any:
+        model = path / "model.safetensors"
+        return initial_net(settings, data, model.stat().st_size if model.is_file() else 0)
+
+    return NetRun(settings.data, settings.data_root, trained, initial)
 
 
 def open_generator(path: Path) -> GeneratorRun:
     from ._classify import split
-    from ._generators.fit import load_generator
+    from ._generators.fit import trained_generator
     from ._rundir import read_generator_run
     from ._settings import Settings
 
-    net = load_generator(path)
-    settings = read_generator_run(path).settings
+    record = read_generator_run(path)
+    settings = record.settings
     like = Settings(train_size=settings.train_size, validation=settings.validation, seed=settings.seed)
-    return GeneratorRun(settings.data, settings.data_root, net, partial(split, like))
+    return GeneratorRun(settings.data, settings.data_root, trained_generator(record), partial(split, like))
 
 
 def holds_generator(path: Path) -> bool:

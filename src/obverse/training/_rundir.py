@@ -7,7 +7,6 @@ Every stage of a run can be done alone on the directory it finds; files in it ar
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +18,13 @@ from .._core import (
     BadInput,
     ObverseError,
     OneLine,
+    append_text,
     explained,
     locked,
+    make_inside,
     parse_json,
     quoted,
+    read_file,
     read_json,
     write_json,
     write_text,
@@ -33,6 +35,9 @@ from ._settings import Settings
 
 FORMAT = 1
 GENERATOR = "generator"  # the kind of a run; that of a classifier says none
+MAX_CONFIG = 2**20  # bytes of config.json; two thousand are usual
+# Of metrics.jsonl: bytes, lines (one per epoch) and bytes in a line. A line has a few hundred.
+MAX_METRICS, MAX_RECORDS, MAX_LINE = 2**26, 2**20, 2**16
 MAX_NUMBERS = 2**26  # of one picture that a generator makes
 OF_SHADOWS = ("shadow_error", "label_agreement")  # only where a run measures them
 
@@ -99,6 +104,7 @@ def ready_run(path: Path, settings: Settings, what: str, do: str) -> RunRecord:
 
     `what` names the run and `do` says what to do about another one, both for that refusal.
     """
+    make_inside(path)
     if not (path / "config.json").exists():
         create_run(path, settings)
     run = read_run(path)
@@ -170,14 +176,18 @@ def read_generator_run(path: Path) -> GeneratorRecord:
 def holds_generator(path: Path) -> bool:
     """Whether the run in this directory says that it is of a generator; no errors: a reader has those."""
     try:
-        return read_json(path / "config.json", "the config.json of a run").get("kind") == GENERATOR
+        return _read_config(path).get("kind") == GENERATOR
     except ObverseError:
         return False
 
 
+def _read_config(path: Path) -> dict[str, Any]:
+    return read_json(path / "config.json", "the config.json of a run", MAX_CONFIG)
+
+
 def _config(path: Path) -> dict[str, Any]:
     """The config.json with settings and an environment, their content unchecked."""
-    config = read_json(path / "config.json", "the config.json of a run")
+    config = _read_config(path)
     if config.get("format") != FORMAT or not isinstance(config.get("settings"), dict):
         raise BadInput(
             f"a run of format {FORMAT}",
@@ -196,10 +206,7 @@ def _config(path: Path) -> dict[str, Any]:
 
 def append_metrics(path: Path, record: Mapping[str, Any]) -> None:
     """One more line, on disk before this returns."""
-    with explained(path), (path / "metrics.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record, allow_nan=False) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    append_text(path / "metrics.jsonl", json.dumps(record, allow_nan=False) + "\n")
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -209,18 +216,25 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     if not file.exists():
         return records
     try:
-        lines = file.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
+        lines = read_file(file, "the records of a run", MAX_METRICS).removesuffix(b"\n").split(b"\n")
     except OSError as error:
         raise BadInput(f"records in {file}", got=error.strerror, do="restore it") from None
+    if len(lines) > MAX_RECORDS:
+        got = f"{len(lines):,} lines in {file}"
+        raise BadInput(f"at most {MAX_RECORDS:,} records", got=got, do="restore it")
     for number, line in enumerate(lines, start=1):
+        if len(line) > MAX_LINE:
+            got = f"{len(line):,} bytes"
+            raise BadInput(f"at most {MAX_LINE:,} bytes in line {number} of {file}", got=got, do="restore it")
         try:
-            record = parse_json(line)
+            record = parse_json(line.decode(errors="replace"))
         except (ValueError, RecursionError) as error:
             if number == len(lines):
                 break
             raise BadInput(f"JSON in line {number} of {file}", got=error, do="restore it") from None
         if not isinstance(record, dict):
-            raise BadInput(f"a JSON object in line {number} of {file}", got=record, do="restore it")
+            got = type(record).__name__
+            raise BadInput(f"a JSON object in line {number} of {file}", got=got, do="restore it")
         records.append(record)
     return records
 

@@ -17,7 +17,21 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from .._core import DEVICES, BadInput, Control, Init, Labels, Net, Optimizer, Precision, is_device_name
+from .._core import (
+    DEVICES,
+    BadInput,
+    Control,
+    Init,
+    Labels,
+    Net,
+    Optimizer,
+    Precision,
+    is_device_name,
+    printable,
+    read_file,
+)
+
+MAX_PLAN = 2**20  # bytes of a file of settings, or of the plan of a comparison or a search
 
 # Names that settings had before they took PyTorch's; files and flags with these still work.
 RENAMED = {"rate": "lr", "decay": "weight_decay", "drops": "milestones", "batch": "batch_size"}
@@ -36,7 +50,7 @@ def with_new_names(values: Mapping[str, Any], renamed: Mapping[str, str], source
     if new:
         _noted.update(new)
         pairs = ", ".join(f"{name} is now {renamed[name]}" for name in new)
-        sys.stderr.write(f"note: old names of settings in {source}: {pairs}\n")
+        sys.stderr.write(f"note: old names of settings in {printable(source)}: {pairs}\n")
     return {renamed.get(name, name): value for name, value in values.items()}
 
 
@@ -182,7 +196,9 @@ _LARGEST = sys.float_info.max
 def read_toml(path: Path) -> dict[str, Any]:
     """The table of a TOML settings file, unchecked; Settings.from_mapping checks it."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_file(path, "settings", MAX_PLAN).decode())
+    except BadInput:
+        raise
     except FileNotFoundError:
         raise BadInput("a settings file", got=f"no file {path}", do="check --config") from None
     except (OSError, ValueError, RecursionError) as error:

@@ -1,9 +1,10 @@
 """Where the page is found, and how an open page finds it again. Not for serving.
 
-The token in the address is new at every start. What stays, in a file that only its owner can read, is the
-port and a secret. The page has the secret from the server that made it and never sends it. After a loss it
-asks with a challenge: whoever knows the secret proves it and hands over the new token, masked by it. So a
-stranger who takes the port in between hears at most a token that is good for nothing.
+The token in the address is new at every start: made of a secret and a salt. What stays, in a file that only
+its owner can read, is the port and the secret. The page has the secret from the server that made it and never
+sends it. After a loss it asks with a challenge: whoever knows the secret proves it and says the new salt, of
+which the page makes the token. So somebody else who takes the port in between hears at most a token that is
+good for nothing, and cannot pass on what our server answers at another port, which is part of the proof.
 """
 
 from __future__ import annotations
@@ -49,12 +50,14 @@ def new_token() -> str:
     return secrets.token_hex(BYTES)
 
 
-def handover(secret: str, token: str, nonce: str) -> dict[str, str]:
-    """The answer to a challenge: the token masked by secret, nonce and salt, and a proof of who says so."""
-    salt = new_token()
-    mask = bytes.fromhex(_mac(secret, f"mask {nonce} {salt}"))
-    masked = bytes(a ^ b for a, b in zip(bytes.fromhex(token), mask, strict=True)).hex()
-    return {"salt": salt, "masked": masked, "proof": _mac(secret, f"proof {nonce} {salt} {masked}")}
+def token_of(secret: str, salt: str) -> str:
+    """The token of one start; nobody finds it from the salt alone."""
+    return _mac(secret, f"token {salt}")
+
+
+def handover(secret: str, salt: str, port: int, nonce: str) -> dict[str, str]:
+    """The answer to a challenge: the salt of the token, and a proof of who says so."""
+    return {"salt": salt, "proof": _mac(secret, f"proof {nonce} {port} {salt}")}
 
 
 def _mac(secret: str, text: str) -> str:

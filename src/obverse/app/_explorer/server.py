@@ -3,7 +3,8 @@
 Every address begins with the token, which is compared in constant time. Host must be this server's own name,
 so that a name somebody else points here (DNS rebinding) is refused; Origin, where a browser sends one, must
 be this page's. Only `alive` needs no token: it answers the challenge of a page that has lost its server (see
-address). Nobody without the token can make the server work, hold much memory or keep others out.
+address). Nobody without the token can make the server work, hold much memory or keep others out: a connection
+that has not shown it asks one question, and makes room when others come.
 """
 
 from __future__ import annotations
@@ -23,14 +24,23 @@ from socket import SHUT_RDWR, socket
 from typing import Any
 
 from ..._core import BadInput, ObverseError, parse_json
-from .address import HOST, Address, SavedAddress, handover, new_token, remember, remembered
+from .address import (
+    HOST,
+    Address,
+    SavedAddress,
+    handover,
+    new_token,
+    remember,
+    remembered,
+    token_of,
+)
 from .assets import render
 from .routes import ROUTES, Router
 from .subject import Subject
 
 MOST_BYTES = 2**20  # of a question: a drawing of 224 × 224 × 3 has about that
 MOST_HEAD = 2**14  # of its headers
-MOST_CONNECTIONS = 320  # fifty browsers open up to six each; one more takes the place of the longest idle
+MOST_CONNECTIONS = 320  # fifty browsers open up to six each; one more takes the place of the longest waiting
 IDLE = 60  # seconds that a connection may take from one question to the head of the next
 NONCE = 64  # letters of a challenge
 HEADERS = {
@@ -84,13 +94,15 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, subject: Subject, port: int, secret: str, debug: bool = False) -> None:
         super().__init__((HOST, port), Handler)
-        self.secret = secret
-        self.at = Address(self.server_address[1], new_token())
+        self.secret, self.salt = secret, new_token()
+        self.at = Address(self.server_address[1], token_of(secret, self.salt))
         self.router = Router(subject, secret)
         self.debug = debug
         self._lock = threading.Lock()
-        self._connections = 0
-        self._idle: dict[socket, float] = {}  # since when, the longest first
+        self._waiting: dict[
+            socket, float
+        ] = {}  # no token in their question yet: since when, the longest first
+        self._working: set[socket] = set()  # their question has the token, and is being answered
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -104,44 +116,52 @@ class Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
-            self._connections += 1
-            crowded = self._connections > MOST_CONNECTIONS
-            longest = next(iter(self._idle), None) if crowded else None
-        if crowded and longest is None:  # all of them are at work
-            self._left()
-            self.shutdown_request(request)
-            return
+            crowded = len(self._waiting) + len(self._working) >= MOST_CONNECTIONS
+            longest = next(iter(self._waiting), None) if crowded else None
+            if longest is not None:
+                del self._waiting[longest]
+            if not crowded or longest is not None:
+                self._waiting[request] = time.monotonic()
         if longest is not None:
             _hang_up(longest)
+        elif crowded:  # all of them are at work
+            self.shutdown_request(request)
+            return
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # no more threads
-            self._left()
+            self._forget(request)
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.busy(request)
-            self._left()
+            self._forget(request)
 
-    def _left(self) -> None:
+    def _forget(self, connection: socket) -> None:
         with self._lock:
-            self._connections -= 1
+            self._waiting.pop(connection, None)
+            self._working.discard(connection)
 
-    def idle(self, connection: socket) -> None:
+    def answered(self, connection: socket) -> None:
+        """It may ask again, and then has to show the token again."""
         with self._lock:
-            self._idle[connection] = time.monotonic()
+            if connection in self._working:
+                self._working.remove(connection)
+                self._waiting[connection] = time.monotonic()
 
-    def busy(self, connection: socket) -> None:
+    def trust(self, connection: socket) -> None:
+        """Its question has the token: it is answered whoever else comes."""
         with self._lock:
-            self._idle.pop(connection, None)
+            if self._waiting.pop(connection, None) is None:
+                raise ConnectionAbortedError("hung up on before it had shown the token")
+            self._working.add(connection)
 
     def service_actions(self) -> None:
         """Twice a second: hangs up on whoever takes too long to ask, be it byte by byte."""
         with self._lock:
-            late = [one for one, since in self._idle.items() if time.monotonic() - since > IDLE]
+            late = [one for one, since in self._waiting.items() if time.monotonic() - since > IDLE]
         for connection in late:
             _hang_up(connection)
 
@@ -176,8 +196,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def handle_one_request(self) -> None:
         self.rfile.left = MOST_HEAD  # type: ignore[attr-defined]
-        self.server.idle(self.connection)
         super().handle_one_request()
+        self.server.answered(self.connection)
 
     def do_GET(self) -> None:
         self._answered(self._get)
@@ -186,7 +206,6 @@ class Handler(BaseHTTPRequestHandler):
         self._answered(self._post)
 
     def _answered(self, method: Any) -> None:
-        self.server.busy(self.connection)
         try:
             content, kind = method()
             status = HTTPStatus.OK
@@ -208,7 +227,9 @@ class Handler(BaseHTTPRequestHandler):
         self._check_names()
         parts = self.path.split("/")
         if len(parts) == 3 and parts[1] == "alive":
-            return _json(handover(self.server.secret, self.server.at.token, _nonce(parts[2])))
+            self.close_connection = True  # one question only
+            server = self.server
+            return _json(handover(server.secret, server.salt, server.at.port, _nonce(parts[2])))
         name = self._inside(parts)
         found = self.server.pages.get(name or "index.html")
         if found is None:
@@ -261,6 +282,7 @@ class Handler(BaseHTTPRequestHandler):
                 "expected the token of this server in the address; got another or none; "
                 "use the whole address that obverse explore printed",
             )
+        self.server.trust(self.connection)
         return parts[2]
 
     def _content(self) -> bytes:

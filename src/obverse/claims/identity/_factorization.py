@@ -5,6 +5,7 @@ Not for what descent finds: see landscape.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import acosh, cos, exp, expm1, log, pi, sin, sqrt
 from sys import float_info
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..._core import BadInput, ObverseError
-from ...identity import factorize, gamma, product
+from ...identity import factorize
 from .._claim import Claim, grid, measurement
 from .._rates import Along, Exponent
 from .._registry import register
@@ -95,12 +96,25 @@ def target(setting: Setting, generator: torch.Generator) -> Tensor:
     return (axes * (signs * logs.exp())) @ axes.T
 
 
-def _largest(factors: list[Tensor], matrix: Tensor, wrong: float = WRONG) -> float:
+def _product(factors: Sequence[Tensor]) -> Tensor:
+    """(I + A_l)⋯(I + A_1)."""
+    result = torch.eye(len(factors[0]), dtype=torch.float64)
+    for factor in factors:
+        result = torch.addmm(result, factor, result)
+    return result
+
+
+def _largest(factors: Sequence[Tensor], matrix: Tensor, wrong: float = WRONG) -> float:
     """max‖A_i‖, if the product is R."""
-    error = torch.linalg.matrix_norm(product(factors) - matrix, 2) / torch.linalg.matrix_norm(matrix, 2)
+    error = torch.linalg.matrix_norm(_product(factors) - matrix, 2) / torch.linalg.matrix_norm(matrix, 2)
     if not error < wrong:
         raise ObverseError(f"expected factors of R; got a product that is off by {float(error):.2g} of it")
-    return float(torch.linalg.matrix_norm(torch.stack(factors), 2).max())
+    return float(torch.linalg.matrix_norm(torch.stack(tuple(factors)), 2).max())
+
+
+def _gamma(matrix: Tensor) -> float:
+    """max |log σ|."""
+    return float(torch.linalg.svdvals(matrix).log().abs().max())
 
 
 @measurement("identity.factorization.measure_largest")
@@ -108,7 +122,7 @@ def measure_largest(setting: Setting, generator: torch.Generator) -> list[float]
     """max‖A_i‖ for one R a trial."""
     check_factors(setting)
     matrices = [target(setting, generator) for _ in range(setting["trials"])]
-    return [_largest(factorize(matrix, setting["layers"]), matrix) for matrix in matrices]
+    return [_largest(factorize(matrix, setting["layers"]).factors, matrix) for matrix in matrices]
 
 
 def printed(setting: Setting) -> float:
@@ -282,7 +296,7 @@ def measure_rescaled(setting: Setting, generator: torch.Generator) -> list[float
         matrix = exp(shift) * matrix
         # γ is convex in log c, and 10 either way covers the scales above
         search = minimize_scalar(
-            lambda c, matrix=matrix: gamma(exp(c) * matrix), bounds=(-15, 15), options={"xatol": 1e-9}
+            lambda c, matrix=matrix: _gamma(exp(c) * matrix), bounds=(-15, 15), options={"xatol": 1e-9}
         )
         found.append(float(search.fun))
     return found
@@ -349,7 +363,7 @@ def measure_sheared(setting: Setting, generator: torch.Generator) -> list[float]
             rounding = layers * float_info.epsilon * setting["shear"] ** 2  # l products of S T^{1/l} S⁻¹
             found.append(_largest([step] * layers, matrix, max(WRONG, 10 * rounding)))
         else:
-            found.append(_largest(factorize(matrix, layers), matrix))
+            found.append(_largest(factorize(matrix, layers).factors, matrix))
     return found
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._core import BadInput, ObverseError, explained, plain
+from ..._core import BadInput, ObverseError, explained, make_inside, plain
 from ...data import GREY, Dataset, load, picture_header, picture_pixels
 from ...generative import VAE, Mixture
 from ...present import INK, Pixels, data_uri, drawing, marker, save_png, sentinel
@@ -335,6 +335,7 @@ def keep_stages(net: Model, epochs: int, run: Path, seed: int) -> Callable[[Mapp
     def on_record(record: Mapping[str, Any]) -> None:
         if record["epoch"] in kept:
             made = net.sample(STRIP, torch.Generator().manual_seed(seed))
+            make_inside(run / "images")
             write_png(run / "images" / stage_name(record["epoch"]), sheet(levels(made), STRIP))
 
     return on_record

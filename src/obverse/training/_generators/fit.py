@@ -18,18 +18,20 @@ from ..._core import (
     INITIAL,
     STEPS,
     BadInput,
+    bounded_weights,
     check_tensors,
     derive_generator,
     load_weights,
     parse_tensors,
     quoted,
+    read_file,
 )
 from ...data import Dataset, load
 from ...generative import VAE, WGAN, Mixture
 from .._batches import Batches, fingerprint, refuse_other_data
 from .._classify import split
 from .._fit import fit
-from .._rundir import read_generator_run
+from .._rundir import GeneratorRecord, read_generator_run
 from .._settings import Settings
 from .settings import GeneratorSettings, refuse_foreign, settled
 
@@ -42,10 +44,22 @@ ADAM = ("step", "exp_avg", "exp_avg_sq")  # what it remembers of a parameter
 BETAS_OF_GAMES = (0.0, 0.9)
 
 
-def initial_generator(settings: GeneratorSettings, input_shape: Sequence[int]) -> Model:
-    """The generator a run starts from: a function of its settings and the shape of a picture."""
+def initial_generator(
+    settings: GeneratorSettings, input_shape: Sequence[int], stored: int | None = None
+) -> Model:
+    """The generator a run starts from: a function of its settings and the shape of a picture.
+
+    `stored` is the size of the file of its weights, where the settings come from an untrusted run.
+    """
     refuse_foreign(settings)
-    s, generator = settings, derive_generator(settings.seed, INITIAL)
+    s = settings
+    sizes = f"hidden {s.hidden}, latent {s.latent}, shape {tuple(input_shape)}"
+    with bounded_weights(stored, "sizes", sizes):
+        return _initial_generator(s, input_shape, sizes)
+
+
+def _initial_generator(s: GeneratorSettings, input_shape: Sequence[int], sizes: str) -> Model:
+    generator = derive_generator(s.seed, INITIAL)
     try:
         if s.model == "vae":
             return VAE(input_shape, s.latent, s.hidden, s.body, s.decoder, s.sigma, generator=generator)
@@ -62,11 +76,7 @@ def initial_generator(settings: GeneratorSettings, input_shape: Sequence[int]) -
             generator=generator,
         )
     except RuntimeError as error:  # how torch says that memory is short
-        raise BadInput(
-            "sizes whose weights fit into memory",
-            got=f"hidden {s.hidden}, latent {s.latent}, shape {tuple(input_shape)}",
-            do="use smaller ones",
-        ) from error
+        raise BadInput("sizes whose weights fit into memory", got=sizes, do="use smaller ones") from error
 
 
 class GeneratorTask:
@@ -327,16 +337,20 @@ def fit_generator(task: VAETask | GameTask, run: Path | None = None, **display: 
 
 def load_generator(run: str | Path) -> Model:
     """The trained generator of a run directory, in evaluation mode; the data are not needed."""
-    record = read_generator_run(Path(run))
+    return trained_generator(read_generator_run(Path(run)))
+
+
+def trained_generator(record: GeneratorRecord) -> Model:
+    """The same, of a directory that has been read."""
     path = record.path / "model.safetensors"
-    net = initial_generator(record.settings, record.input_shape)
     try:
-        content = path.read_bytes()
+        content = read_file(path, "the weights of a run")
     except OSError as error:
         raise BadInput(
             f"the weights of a finished run in {path}",
             got=error.strerror,
             do=f"resume it with: obverse generate train --resume {quoted(record.path)}",
         ) from None
+    net = initial_generator(record.settings, record.input_shape, len(content))
     load_weights(net, with_new_names(parse_tensors(content, path)), str(path))
     return net.eval()

@@ -23,7 +23,7 @@ from ..._core import BadInput, derive_generator, derive_seed, read_json, write_j
 from ...data import NAMES, Dataset, load
 from .._batches import fingerprint
 from .._classify import ClassifierTask
-from .._settings import RENAMED, Settings, check, with_new_names
+from .._settings import MAX_PLAN, RENAMED, Settings, check, with_new_names
 
 FORMAT = 1
 NAME = "search.json"
@@ -238,7 +238,7 @@ _STUDY, _PLACE = re.compile(r"obverse-[0-9a-f]{16}"), re.compile(r"[0-9a-f]{32}"
 def read_plan(path: Path) -> SearchPlan:
     """The plan in a search directory, every field of it checked."""
     place = path / NAME
-    record = read_json(place, f"the {NAME} of a search")
+    record = read_json(place, f"the {NAME} of a search", MAX_PLAN)
     if record.pop("format", None) != FORMAT or not isinstance(record.get("base"), dict):
         raise BadInput(f"a search of format {FORMAT}", got=str(place), do="start a new one")
     base = Settings.from_mapping(record["base"], str(place))

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from ..._core import BadInput, Interrupted, ObverseError, explained, quoted, terminable
+from ..._core import BadInput, Interrupted, ObverseError, make_inside, quoted, terminable
 from .._classify import ClassifierTask, fit_classifier
 from .._fit import Diverged
 from .._rundir import read_run, ready_run
@@ -81,7 +81,7 @@ def search(
     try:
         tell(0, progress(known(study)))
         if jobs == 1:
-            work(out, storage, lambda event: tell(0, event))
+            work(study, lambda event: tell(0, event))
         else:
             _work_together(out, storage, jobs, plan.threads, tell)
         result = save(study)
@@ -95,8 +95,7 @@ def search(
 def _settle(plan: SearchPlan, out: Path) -> SearchPlan:
     """Write the plan, or find the same one there."""
     if not (out / NAME).exists():
-        with explained(out):
-            (out / LOCKS).mkdir(parents=True, exist_ok=True)
+        make_inside(out / LOCKS)
         with waiting_lock(out / LOCKS / "study"):
             if not (out / NAME).exists():
                 write_plan(out, plan)

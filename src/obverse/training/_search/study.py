@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ..._core import BadInput, ObverseError, explained, quoted, require
+from ..._core import BadInput, ObverseError, explained, make_inside, quoted, require
 from .plan import SearchPlan, cell, in_space, sampling_seed
 from .results import State, Trial
 
@@ -75,8 +75,7 @@ class Study:
                 else f"leave it out: the study is in {path / DATABASE}",
             )
         self.path, self.plan = path, plan
-        with explained(path):
-            (path / LOCKS).mkdir(parents=True, exist_ok=True)
+        make_inside(path / LOCKS)
         self._url, self._shown, file = _address(path, storage)
         self._locks = [path / LOCKS / "study"]
         if storage is not None and file is not None:
@@ -363,6 +362,8 @@ def _address(path: Path, storage: str | None) -> tuple[str, str, Path | None]:
 
     if storage is None:
         file = (path / DATABASE).absolute()
+        if file.is_symlink():
+            raise BadInput(f"a study of its own in {path}", got=f"a link at {file}", do="remove it")
         return f"sqlite:///{quote(str(file))}", str(path / DATABASE), file
     try:
         url = sqlalchemy.make_url(storage)

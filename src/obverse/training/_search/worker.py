@@ -17,11 +17,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..._core import BadInput, Interrupted, ObverseError, stop_signals
+from ..._core import Interrupted, ObverseError, stop_signals
 from ...data import Dataset
 from .._classify import ClassifierTask, fit_classifier
 from .._fit import Diverged
-from .._rundir import create_run, read_run
+from .._rundir import read_run, ready_run
 from .._settings import Settings, foreign
 from .plan import data_name, load_planned, read_plan
 from .results import Retrained, SearchResult, write_result
@@ -40,10 +40,9 @@ class _Pruned(Exception):
     """Out of `fit`, at the end of an epoch."""
 
 
-def work(path: Path, storage: str | None = None, on_event: OnEvent | None = None) -> None:
-    """Run trials of the search in `path` until all are finished, here or elsewhere."""
-    plan = read_plan(path)
-    study = Study(path, plan, storage)
+def work(study: Study, on_event: OnEvent | None = None) -> None:
+    """Run trials of the search until all are finished, here or elsewhere."""
+    plan = study.plan
     tell = on_event or (lambda event: None)
     data: Dataset | None = None
     with threads(plan.threads), stop_signals() as stopped:
@@ -70,13 +69,7 @@ def _run(study: Study, claim: Claim, data: Dataset, tell: OnEvent, stopped: thre
     """Train one setting, from its checkpoint if there is one, and tell the study how it ended."""
     path = trial_path(study.path, claim.number)
     settings = study.plan.settings(claim.lr, claim.weight)
-    if not (path / "config.json").exists():
-        create_run(path, settings)
-    run = read_run(path)
-    if run.settings != settings:
-        raise BadInput(
-            f"the settings of trial {claim.number} in {path}", got="others", do="move this run away"
-        )
+    run = ready_run(path, settings, f"trial {claim.number}", "move this run away")
     seen = time.monotonic() - SHOWN
 
     def on_step(step: int, total: int, loss: float) -> None:
@@ -191,7 +184,8 @@ def main() -> None:
 
     code = 0
     try:
-        work(Path(asked["path"]), asked["storage"], say)
+        path = Path(asked["path"])
+        work(Study(path, read_plan(path), asked["storage"]), say)
     except (Interrupted, KeyboardInterrupt):
         code = 130
     except ObverseError as error:

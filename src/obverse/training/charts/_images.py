@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..._core import BadInput, explained, replace_atomically
+from ..._core import BadInput, make_inside, plain, replace_atomically
 from ...data import Dataset, load
 from ...present import SCALING, Pixels, displayed
 from ...shadow import Shadow
@@ -65,8 +65,8 @@ def shadow_pictures(
     settings = record.settings
     data = load(settings.data, settings.data_root) if data is None else data
     check_images(data)
+    trained = load_trained(settings, data, record.path / "model.safetensors")  # refuses sizes it has not
     task = ClassifierTask(settings, data)
-    trained = load_trained(settings, data, record.path / "model.safetensors")
     final = Shadow(trained, input_shape=data.input_shape, signed=task.shadow.signed)
     order = torch.randperm(len(task.test_y), generator=torch.Generator().manual_seed(seed))
     shown = []
@@ -109,8 +109,7 @@ def shadow_grid(path: Path, out: Path | None = None, per_class: int = 3, seed: i
     """
     out = path / "images" / "shadows.png" if out is None else out
     image = _sheet(shadow_pictures(path, per_class, seed))
-    with explained(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
+    make_inside(out.parent)
     replace_atomically(out, lambda temporary: image.save(temporary, format="PNG", optimize=True))
     return out
 
@@ -139,7 +138,7 @@ def _sheet(pictures: list[ClassPictures]) -> Image:
     side_w, side_h = width * factor, height * factor
     gap, group, margin, top = 4, 24, 20, 62
     font, small = _font(16), _font(12)
-    names = [_shorten(one.name, 24) for one in pictures]
+    names = [plain(one.name, 24) for one in pictures]
     label = round(max(font.getlength(name) for name in names)) + 20
     triple = 3 * side_w + 2 * gap
     columns = max(len(one.pixels) for one in pictures)
@@ -192,11 +191,6 @@ def _font(size: int) -> Any:
     from PIL import ImageFont
 
     return ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size)
-
-
-def _shorten(name: str, longest: int) -> str:
-    name = " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
-    return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
 def _wrapped(text: str, width: float, font: Any) -> list[str]:

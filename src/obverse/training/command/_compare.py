@@ -166,17 +166,10 @@ def _run(plan: Plan, path: Path, jobs: int | None) -> Comparison:
                 on_run=lambda name, seed: follow(f"{next(begun):>2}/{total} {name} seed {seed}"),
                 **about,
             )
-    with layer_progress(path.name) as on_layer:
-        if on_layer:
-            on_layer(0, total, f"{jobs} processes at work")
-        ended = iter(range(1, total + 1))
-
-        def on_end(name: str, seed: int) -> None:
-            done = next(ended)
-            if on_layer:
-                on_layer(done, total, f"{name} seed {seed} is done")
-
-        return training.compare(plan.base, plan.variants, plan.seeds, path, on_end=on_end, **about)
+    with layer_progress(path.name) as progress:
+        if progress:
+            progress(0, total, f"{jobs} processes at work")
+        return training.compare(plan.base, plan.variants, plan.seeds, path, progress=progress, **about)
 
 
 def _names(variants: str | None, figure: int | None, usual: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -309,15 +310,15 @@ def write_samples(samples: Tensor, place: Path) -> None:
 def _write_folder(pixels: Any, place: Path) -> None:
     from PIL import Image
 
-    temporary = place.with_name(f".{place.name}{TEMPORARY}")
     with explained(place):
-        shutil.rmtree(temporary, ignore_errors=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{place.name[:40]}.", suffix=TEMPORARY, dir=place.parent))
         try:
-            temporary.mkdir()
+            new = temporary / "new"
+            new.mkdir()  # with the permissions that folders have here: those of `temporary` are narrower
             for number, one in enumerate(pixels):
-                Image.fromarray(one).save(temporary / SAMPLE.format(number))
+                Image.fromarray(one).save(new / SAMPLE.format(number))
             if place.exists():
-                shutil.rmtree(place)
-            os.replace(temporary, place)
+                os.replace(place, temporary / "old")
+            os.replace(new, place)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

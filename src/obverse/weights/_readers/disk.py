@@ -34,7 +34,7 @@ def inside(folder: Path, name: object, source: Path) -> Path:
 
     Hugging Face's cache keeps the files of a snapshot as links to blobs beside it: those count as inside.
     """
-    if not isinstance(name, str) or "\0" in name:
+    if not isinstance(name, str) or "\0" in name or not _encodes(name):
         raise BadInput(f"the name of a file in {source}", got=repr(name)[:200], do="restore it")
     homes = [folder.resolve()]
     if homes[0].parent.name == "snapshots":
@@ -53,3 +53,11 @@ def inside(folder: Path, name: object, source: Path) -> Path:
             do="download or copy it into the folder",
         )
     return target
+
+
+def _encodes(name: str) -> bool:
+    """JSON can hold half a character, which no file can have in its name."""
+    try:
+        return bool(name.encode())
+    except UnicodeEncodeError:
+        return False

@@ -63,7 +63,12 @@ def weights_in(
                 got=printable(name),
                 do="shorten it",
             )
-    tensors, layers = joined(tensors), layers or {}
+    tensors, layers = joined(tensors, origin), layers or {}
+    gpt2 = any(
+        len(one.shape) == 2 and one.shape[1] == 3 * one.shape[0]
+        for name, one in tensors.items()
+        if name.endswith("c_attn.weight")
+    )
     found: list[Weight] = []
     seen = set()
     for name, stored in tensors.items():
@@ -72,7 +77,7 @@ def weights_in(
         if stored.identity is not None and stored.identity in seen:
             continue  # tied: the first name stands for both
         seen.add(stored.identity)
-        found += _matrices(name, stored, tensors, layers.get(name), origin)
+        found += _matrices(name, stored, tensors, layers.get(name), origin, gpt2)
     if not found:
         kinds = Counter(f"{len(one.shape)}-dimensional {one.dtype}" for one in tensors.values())
         raise BadInput(
@@ -102,7 +107,7 @@ def _is_weight(name: str, stored: Stored, origin: str) -> bool:
 
 
 def _matrices(
-    name: str, stored: Stored, tensors: Mapping[str, Stored], layer: Layer | None, origin: str
+    name: str, stored: Stored, tensors: Mapping[str, Stored], layer: Layer | None, origin: str, gpt2: bool
 ) -> Iterator[Weight]:
     if match := _RECURRENT.fullmatch(name):
         yield from _recurrent(name, stored, tensors, match, origin)
@@ -111,7 +116,7 @@ def _matrices(
     last = base.rpartition(".")[2].lower()
     bias = _bias(name, tensors, layer)
     shape = stored.shape
-    inputs_first = layer.inputs_first if layer else _stored_inputs_first(last, shape, tensors, bias)
+    inputs_first = layer.inputs_first if layer else _stored_inputs_first(last, shape, gpt2, bias)
     groups = layer.groups if layer else 1
     rows, columns = shape[0], math.prod(shape[1:])
     if inputs_first:
@@ -171,16 +176,13 @@ def outputs_first(values: Tensor, groups: int = 1) -> Tensor:
     return apart.transpose(1, 2).reshape(groups * outputs, -1)
 
 
-def _stored_inputs_first(
-    last: str, shape: tuple[int, ...], tensors: Mapping[str, Stored], bias: Stored | None
-) -> bool:
+def _stored_inputs_first(last: str, shape: tuple[int, ...], gpt2: bool, bias: Stored | None) -> bool:
     """Is this matrix in × out? Its bias tells where the sides differ; GPT-2's fused layer speaks for all."""
     if len(shape) != 2:
         return False
     if shape[0] != shape[1] and bias is not None:
         return bias.shape == shape[1:]
-    fused = (one.shape for name, one in tensors.items() if name.endswith("c_attn.weight"))
-    return last in _INPUTS_FIRST and any(one[1] == 3 * one[0] for one in fused if len(one) == 2)
+    return gpt2 and last in _INPUTS_FIRST
 
 
 def _kind(name: str, last: str, shape: tuple[int, ...], has_bias: bool) -> str:

@@ -63,8 +63,8 @@ def _stored(path: Path, tensor: Any, kind: str) -> Stored:
     if any(side < 0 for side in shape):
         raise BadInput(f"a shape for {where}", got=shape, do=_DO)
     dtype = _DTYPES.get(name)
-    if dtype is None:  # integers and the like, which are never loaded
-        return Stored(shape, name, lambda: torch.empty(0))
+    if dtype is None:  # integers and the like
+        return Stored(shape, name, partial(_no_numbers, where, name))
     count = math.prod(shape)
     if tensor.data_location == tensor.EXTERNAL:
         return Stored(shape, name, _external(path, tensor, dtype, count * dtype.itemsize, where))
@@ -78,6 +78,10 @@ def _stored(path: Path, tensor: Any, kind: str) -> Stored:
     if got != needed:
         raise BadInput(f"{needed:,} bytes or numbers for {where}", got=f"{got:,}", do=_DO)
     return Stored(shape, name, lambda: _values(tensor, dtype).reshape(shape))
+
+
+def _no_numbers(where: str, kind: str) -> Tensor:
+    raise BadInput(f"floating-point numbers for {where}", got=kind, do=_DO)
 
 
 def _values(tensor: Any, dtype: torch.dtype) -> Tensor:

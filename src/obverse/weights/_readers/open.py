@@ -16,8 +16,8 @@ from .layout import weights_in
 from .module import weights_of
 from .numpy import open_npy, open_npz
 from .onnx import open_onnx
-from .safetensors import open_safetensors, open_shards
-from .stored import Stored, Weight
+from .safetensors import open_safetensors, open_shards, shard_names
+from .stored import Stored, Weight, printable
 from .torch import open_torch
 
 _INDEX = ".safetensors.index.json"
@@ -32,6 +32,8 @@ _READERS: dict[str, Callable[[Path], dict[str, Stored]]] = {
     _INDEX: open_shards,
 }
 SUFFIXES = (*_READERS, ".onnx")
+_RUN = ("model.safetensors", "config.json", "metrics.jsonl")
+_NAMED = 20  # files that a refusal lists
 
 
 # Everything that has weights: what `open_weights` and `audit` take.
@@ -62,7 +64,7 @@ def open_weights(source: WeightSource) -> tuple[Weight, ...]:
 def _open_path(path: Path) -> tuple[Weight, ...]:
     try:
         if path.is_dir():
-            path = _in_folder(path)
+            path = file_in(path)
         return _open_file(path)
     except OSError as error:
         raise BadInput(f"to read {path}", got=error.strerror or error, do="check the path") from None
@@ -91,19 +93,34 @@ def _suffix(path: Path) -> str | None:
     return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
 
 
-def _in_folder(folder: Path) -> Path:
-    """The one model in a folder: an index of shards, model.safetensors, or the only file of its kind."""
-    files = sorted(path for path in folder.iterdir() if path.is_file())
+def is_run(folder: Path) -> bool:
+    """Whether training wrote it, and its model is there: that is the one that is meant."""
+    return all((folder / name).is_file() for name in _RUN)
+
+
+def file_in(folder: Path) -> Path:
+    """The one model in a folder: model.safetensors of a run, or the only file or set of shards that is there.
+
+    Where several could be meant none is taken: an audit of the wrong file looks like one of the right file.
+    """
+    try:
+        files = sorted(path for path in folder.iterdir() if path.is_file())
+    except OSError as error:
+        raise BadInput(f"to read {folder}", got=error.strerror or error, do="check the path") from None
+    if is_run(folder):
+        return folder / _RUN[0]
     indices = [path for path in files if path.name.endswith(_INDEX)]
-    others = [path for path in files if _suffix(path) and path not in indices]
-    for usual in (f"model{_INDEX}", "model.safetensors"):
-        if folder / usual in files:
-            return folder / usual
-    for found in (indices, others):
-        if len(found) == 1:
-            return found[0]
+    shards = {name for index in indices for name in shard_names(index)}
+    found = [path for path in files if _suffix(path) and path.name not in shards]
+    if len(found) == 1:
+        return found[0]
     raise BadInput(
         f"one file of weights in {folder}",
-        got=", ".join(path.name for path in [*indices, *others][:5]) or "none",
+        got=_listed([printable(path.name) for path in found]) or "none",
         do="name the file to audit",
     )
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -44,9 +44,7 @@ def open_safetensors(path: Path) -> dict[str, Stored]:
 
 def open_shards(index: Path) -> dict[str, Stored]:
     """The tensors that a *.safetensors.index.json says are in the files beside it."""
-    names = read_json(index, "the index of a sharded model").get("weight_map")
-    if not isinstance(names, dict) or not names:
-        raise BadInput(f'tensors and their files as "weight_map" in {index}', got=names, do="restore it")
+    names = _weight_map(index)
     shards: dict[str, dict[str, Stored]] = {}
     tensors = {}
     for name in sorted(names, key=_natural):
@@ -61,6 +59,18 @@ def open_shards(index: Path) -> dict[str, Stored]:
             )
         tensors[name] = shards[shard][name]
     return tensors
+
+
+def shard_names(index: Path) -> set[str]:
+    """The files that an index names; those that are not text are found out when they are opened."""
+    return {name for name in _weight_map(index).values() if isinstance(name, str)}
+
+
+def _weight_map(index: Path) -> dict[str, Any]:
+    names = read_json(index, "the index of a sharded model").get("weight_map")
+    if not isinstance(names, dict) or not names:
+        raise BadInput(f'tensors and their files as "weight_map" in {index}', got=names, do="restore it")
+    return names
 
 
 def _loader(path: Path, name: str) -> Callable[[], Tensor]:

@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from ..._core import BadInput
+from ..._core import BadInput, shape
 from .stored import Stored, printable
 
 _USUAL = ("state_dict", "model_state_dict", "model")
 _DEEPEST = 8  # of mappings in mappings; a checkpoint has two or three
+_WHOLE = {"bool", "uint8", "int8", "int16", "int32", "int64", "u8", "i8", "i16", "i32", "i64"}
 _ORIGINAL = re.compile(r"(?P<module>(?:.*\.)?)parametrizations\.(?P<weight>\w+)\.original1")
 
 T = TypeVar("T")
@@ -59,7 +60,7 @@ def find_tensors(checkpoint: Mapping[Any, object], tensor: type[T], origin: str)
     return next(iter(found.values()))
 
 
-def joined(tensors: Mapping[str, Stored]) -> dict[str, Stored]:
+def joined(tensors: Mapping[str, Stored], origin: str) -> dict[str, Stored]:
     """The same tensors, with the weight itself where its parts are stored.
 
     Weight norm keeps a length g and a direction v (w = g·v/‖v‖), pruning the dense weight and a mask.
@@ -72,6 +73,13 @@ def joined(tensors: Mapping[str, Stored]) -> dict[str, Stored]:
         if name.endswith("_orig"):
             mask = tensors.get(other)
             used.add(other)
+            if mask is not None and not _is_mask(mask, stored):
+                raise BadInput(
+                    f"{printable(other)} of {origin} with a number for each of the {shape(stored.shape)} in "
+                    f"{printable(name)}",
+                    got=f"{printable(mask.dtype)} of shape {shape(mask.shape)}",
+                    do="prune it again, or leave the mask out",
+                )
             result[whole] = _combined(stored, mask, _masked) if mask is not None else stored
         elif whole and (length := tensors.get(other)) is not None and _is_length(length, stored):
             used.add(other)
@@ -92,8 +100,15 @@ def _parts(name: str) -> tuple[str, str]:
     return "", ""
 
 
+def _is_mask(mask: Stored, dense: Stored) -> bool:
+    """A plain number for each entry: another shape would repeat the weight, as often as it says."""
+    return mask.shape == dense.shape and (mask.floating or mask.dtype in _WHOLE)
+
+
 def _is_length(length: Stored, direction: Stored) -> bool:
     """One number for each slice of the direction along one side, or one for all of it."""
+    if not length.floating or not direction.floating:
+        return False
     if not length.shape:
         return len(direction.shape) > 1
     if len(length.shape) != len(direction.shape):
@@ -103,11 +118,13 @@ def _is_length(length: Stored, direction: Stored) -> bool:
 
 
 def _combined(main: Stored, other: Stored, combine: Callable[[Tensor, Tensor], Tensor]) -> Stored:
-    return Stored(main.shape, main.dtype, lambda: combine(main.load(), other.load()), main.identity)
+    identity = None if None in (main.identity, other.identity) else (main.identity, other.identity)
+    return Stored(main.shape, main.dtype, lambda: combine(main.load(), other.load()), identity)
 
 
 def _masked(dense: Tensor, mask: Tensor) -> Tensor:
-    return dense * mask
+    # in float32: torch does not multiply floats of 8 bits
+    return dense.detach().float() * mask.detach().float()
 
 
 def _scaled(direction: Tensor, length: Tensor) -> Tensor:

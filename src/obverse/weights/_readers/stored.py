@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..._core import BadInput
+from ..._core import BadInput, text
 
 # What can be judged as it stands. Integers need a scale that is stored elsewhere, and packed 4- and 6-bit
 # floats are no numbers to torch.
@@ -96,9 +96,8 @@ def weight(
 
 
 def printable(name: str) -> str:
-    """A name as one can show it: a file may put line breaks and escape sequences into its names."""
-    shown = name[:200]
-    return shown if shown.isprintable() else repr(shown)[1:-1]
+    """A name as one can show it, of bounded length: a file may call its tensors anything."""
+    return text.printable(name[:200])
 
 
 def finite(values: Tensor, what: str) -> Tensor:

@@ -28,7 +28,6 @@ from .torch_pickle import DO, Described, Storage, read_pickle
 _LARGEST_PICKLE = 64 * 2**20  # names, shapes and plain values; a thousand tensors take 0.2 MB
 _MAGIC, _VERSION = 0x1950A86A20F9469CFC6C, 1001  # of the old format
 _ZIP, _ZIP_HEADER = b"PK\x03\x04", 30  # how a member begins, and the bytes before its name
-_MOST_SIDES = 64  # of a tensor, in torch
 _AGAIN = "download it, or save it with torch.save, again"
 
 
@@ -68,7 +67,7 @@ def _stored(path: Path, name: str, tensor: Described, records: Mapping[str, _Rec
         )
     numbers = (tensor.offset, *tensor.shape, *tensor.stride)
     sizes = all(type(number) is int and 0 <= number < 2**63 for number in numbers)
-    if not sizes or len(tensor.shape) != len(tensor.stride) or len(tensor.shape) > _MOST_SIDES:
+    if not sizes or len(tensor.shape) != len(tensor.stride):
         raise BadInput(f"a shape and strides for {title} in {path}", got="something else", do=_AGAIN)
     reach = sum((side - 1) * step for side, step in zip(tensor.shape, tensor.stride, strict=True))
     count = math.prod(tensor.shape)

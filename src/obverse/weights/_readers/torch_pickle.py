@@ -98,9 +98,9 @@ class Described:
     stride: tuple[Any, ...]
 
 
-def _dtype(name: str) -> torch.dtype | None:
-    found = getattr(torch, name, None)
-    return found if isinstance(found, torch.dtype) else None
+# Looked up here, not in torch: there a name may bring in a whole package.
+_DTYPES = {name: one for name, one in vars(torch).items() if isinstance(one, torch.dtype)}
+MOST_SIDES = 64  # of a tensor, in torch
 
 
 def read_pickle(stream: BinaryIO, where: str, storages: dict[str, Storage] | None = None) -> Any:
@@ -166,8 +166,9 @@ class _Machine:
         elif opcode in ("SETITEM", "SETITEMS"):
             items = self.last(2) if opcode == "SETITEM" else self.since_mark()
             pairs = zip(items[::2], items[1::2], strict=True)
-            # Tensors have names; a key of another kind can only be an optimizer's number.
-            self.top(dict).update((key, value) for key, value in pairs if isinstance(key, str | int))
+            # Tensors have names; a number can only be an optimizer's. Numbers can also be chosen so that they
+            # all have one hash, and then a dict takes a time that grows with their square; text cannot.
+            self.top(dict).update((key, value) for key, value in pairs if isinstance(key, str))
         elif opcode == "GLOBAL":
             push(self.named(*argument.split(" ")))
         elif opcode == "STACK_GLOBAL":
@@ -203,7 +204,7 @@ class _Machine:
         if not isinstance(module, str) or not isinstance(name, str):
             raise ValueError("a name that is no text")
         path = f"{module}.{name}"
-        if path not in _KNOWN and not (module == "torch" and _dtype(name)):
+        if path not in _KNOWN and not (module == "torch" and name in _DTYPES):
             raise self.refusal(f"a pickle that calls {printable(path)}; nothing of it was run")
         return Name(path)
 
@@ -218,15 +219,20 @@ class _Machine:
         if last in _REBUILD and isinstance(arguments[0], Storage):
             storage, offset, shape, stride = arguments[:4]
             dtype = storage.dtype
-            if last == "_rebuild_tensor_v3" and not (dtype := _dtype(arguments[6].path[6:])):
-                raise ValueError("a tensor of no type")
-            return Described(storage, dtype, offset, tuple(shape), tuple(stride))
+            if last == "_rebuild_tensor_v3":
+                dtype = _DTYPES[arguments[6].path.removeprefix("torch.")]
+            # Kept as they are: a copy of one long list for each tensor would fill the memory.
+            if any(type(one) is not tuple or len(one) > MOST_SIDES for one in (shape, stride)):
+                raise ValueError("a shape or strides that are none")
+            return Described(storage, dtype, offset, shape, stride)
         if last == "OrderedDict" and arguments == ():
             return {}
         raise self.refusal(f"a call of {path or 'no function'} that no state dict needs")
 
     def storage(self, identity: Any) -> Storage:
         """A persistent id: ("storage", type, key, device, count), in old files with a view of another."""
+        if type(identity) is not tuple or len(identity) not in (5, 6):
+            raise ValueError("a reference to a storage of another form")
         kind, name, key, _, count, *view = identity
         if kind != "storage" or not isinstance(name, Name) or view not in ([], [None]):
             raise self.refusal("a reference to something that is no storage")

@@ -62,10 +62,9 @@ async function found() {
   try {
     const response = await fetch(`/alive/${nonce}`);
     if (!response.ok) return null;
-    const { salt, masked, proof } = await response.json();
-    if (proof !== hex(await mac(`proof ${nonce} ${salt} ${masked}`))) return null;
-    const mask = await mac(`mask ${nonce} ${salt}`);
-    return hex(bytes(masked).map((byte, at) => byte ^ mask[at]));
+    const { salt, proof } = await response.json();
+    if (proof !== hex(await mac(`proof ${nonce} ${location.port || 80} ${salt}`))) return null;
+    return hex(await mac(`token ${salt}`));
   } catch {
     return null;
   }

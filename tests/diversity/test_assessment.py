@@ -1,0 +1,140 @@
+"""The assessment: the worst certain fault leads, and nothing is certain that chance explains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from diversity.sample_diversity import generator, sample_diversity
+from obverse.data import load
+from obverse.diversity import assess, birthday_test
+from obverse.diversity._assessment import holm, p_lower, smallest
+from obverse.diversity._estimates import Estimate
+from obverse.diversity._verdict import outlook, verdict
+from obverse.diversity.results import Diversity
+
+
+def clean(**birthday: Any) -> Diversity:
+    """Every test without a fault; then changes of the birthday test."""
+    found = sample_diversity("full")
+    assert found.quality is not None
+    assert found.memorization is not None
+    assert found.memorization.sides is not None
+    half = Estimate(0.8, 0.03)
+    fine = replace(found.quality, precision=half, recall=half, coverage=half)
+    sides = replace(found.memorization.sides, p=0.5)
+    return replace(
+        found,
+        quality=fine,
+        quality_real=fine,
+        memorization=replace(found.memorization, sides=sides),
+        birthday=replace(found.birthday, **{"p_real": 0.5, "constant": False, **birthday}),
+    )
+
+
+def with_recall(found: Diversity, value: float, error: float = 0.03) -> Diversity:
+    assert found.quality is not None
+    return replace(found, quality=replace(found.quality, recall=Estimate(value, error)))
+
+
+def with_copies(found: Diversity, p: float) -> Diversity:
+    m = found.memorization
+    assert m is not None
+    assert m.sides is not None
+    return replace(found, memorization=replace(m, sides=replace(m.sides, p=p)))
+
+
+def test_nothing_leads_where_nothing_is_wrong():
+    found = clean()
+    assert found.assessment.worst is None
+    assert verdict(found) == "No fault found in 150 samples by 5 tests (95 %)."
+    assert found.to_dict()["assessment"]["findings"][0]["certain"] is False
+
+
+def test_the_worst_certain_fault_leads_and_the_others_follow():
+    found = with_copies(with_recall(clean(), 0.3), 0.001)
+    assert [one.fault for one in found.assessment.faults] == ["copies", "misses"]
+    assert verdict(found).startswith("This generator copies its training set")
+    assert outlook(found)[0].startswith("This generator misses part of the data: its recall is 30.0 %")
+    repeats = replace(found, birthday=replace(found.birthday, p_real=1e-4, collisions=3, support_bound=900.0))
+    assert verdict(repeats).startswith(
+        "This generator repeats itself: it has effectively at most 900 images (95 %)"
+    )
+    same = replace(repeats, birthday=replace(repeats.birthday, constant=True))
+    assert verdict(same) == "This generator makes one image: all 200 samples are equal."
+
+
+def test_a_bound_from_below_never_leads_where_recall_is_gone():
+    found = with_recall(clean(collisions=0, support_bound=None, support_at_least=3_300.0, p_real=1.0), 0.0)
+    assert found.vendi is not None
+    assert found.vendi_real is not None
+    alike = replace(found, vendi=replace(found.vendi, score=1.5), vendi_real=replace(found.vendi, score=4.7))
+    assert verdict(alike).startswith(
+        "This generator has collapsed: 0.0 % of real images lie among its samples"
+    )
+    assert "3,300" not in verdict(alike)
+    varied = replace(found, vendi=found.vendi_real)  # noise is no collapse
+    assert verdict(varied).startswith("This generator misses nearly all of the data: its recall is 0.0 %")
+
+
+def test_a_small_p_is_no_fault_where_many_tests_were_made():
+    found = with_copies(clean(), 0.03)
+    assert found.memorization is not None
+    assert found.memorization.copied  # by itself
+    assert found.assessment.worst is None
+    said = " ".join(outlook(found))
+    assert "It copies" not in said
+    assert "not significant among so many tests (p = 0.15, corrected for 5 tests)" in said
+
+
+def test_files_that_are_equal_are_counted():
+    """600 files of 200 images: the bound of a birthday test says at most 1,500."""
+    images = load("digits").train_x[:200]
+    pool = images[torch.cat([torch.arange(200), torch.randint(200, (400,), generator=generator(1))])]
+    found, _ = assess(pool[torch.randperm(600, generator=generator(2))], samples=150, generator=generator())
+    assert (found.distinct, found.examined) == (200, 600)
+    assert verdict(found) == (
+        "This generator repeats itself: only 200 of 600 samples are different, the others are exact "
+        "duplicates."
+    )
+
+
+def test_a_continuous_generator_gets_its_bound_with_the_caveat():
+    def sampler(count: int, source: torch.Generator) -> Tensor:
+        return torch.rand(count, 4, generator=source)
+
+    alone = birthday_test(sampler, 20, 10, generator=generator())
+    assert str(alone).endswith("(95 %); only exact duplicates count")
+    found, _ = assess(sampler, samples=100, budget=2000, generator=generator())
+    assert verdict(found).startswith("No fault found in 100 samples, but little was looked for")
+    assert "counting every difference, however small" in " ".join(outlook(found))
+
+
+@pytest.mark.parametrize("p", [[0.01, 0.04, 0.03], [0.5], [], [0.2, 0.001, 0.9, 0.02]])
+def test_holm_by_its_steps(p):
+    """Reject from the smallest on while p₍ᵢ₎ ≤ α/(m − i): the smallest α that rejects is the adjusted p."""
+    for alpha in (0.001, 0.01, 0.05, 0.1, 0.3, 0.7, 0.99):
+        rejected = set()
+        for place, index in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+            if p[index] > alpha / (len(p) - place):
+                break
+            rejected.add(index)
+        assert {i for i, one in enumerate(holm(p)) if one <= alpha * (1 + 1e-12)} == rejected
+
+
+def test_the_difference_that_would_be_found_is_found_in_eight_of_ten_cases():
+    """Student's t of ten groups, simulated: differences of the size `smallest`, errors estimated anew."""
+    numbers = torch.randn(20_000, 10, generator=generator(), dtype=torch.float64)
+    groups = 10**0.5 * numbers + smallest(1.0, 0.05, 5)  # means have the error 1
+    errors = groups.std(1) / 10**0.5
+    found = (groups.mean(1) / errors > stats.t.isf(0.01, 9)).double().mean()
+    # t + t₀.₈ is an approximation of the noncentral law: known to be within 0.05 here
+    assert float(found) == pytest.approx(0.8, abs=0.05)
+    assert p_lower(0.5, 0.5, 0.0) == 1
+    assert p_lower(0.0, 0.5, 0.0) == 0
+    assert p_lower(0.2, 0.5, 0.1) == pytest.approx(float(stats.t.cdf(-3, 9)))
