@@ -333,7 +333,7 @@ def test_details_hold_every_number_with_its_null_and_spread(audit: Audit, cards:
         "mean of entries": layer.entries.matters_from["mean"] * layer.entries.scale.value,
         "distance of the spectrum (KS)": thresholds["spectrum_distance"],
         "cosines of rows, rms × √length": 1 + thresholds["correlation"],
-        "recovery error, layer ÷ shuffled (worst)": thresholds["recovery_ratio"],
+        "recovery error, layer ÷ shuffled (surely worst)": thresholds["recovery_ratio"],
     }.items():
         row = next(one for one in re.findall(r"<tr>.*", render_audit(audit_of([layer], "m"))) if label in one)
         assert row.endswith(f"<td>{brief(size)}")

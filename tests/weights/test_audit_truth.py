@@ -12,7 +12,7 @@ from obverse.weights._verdict import judge
 from weights.exact_spectra import not_above, not_below
 
 SHAPES = [(32, 32), (64, 64), (40, 300), (300, 40), (32, 128), (128, 128), (150, 200), (100, 36)]
-MATRICES = 200
+MATRICES = 80
 LEVEL = Thresholds().level
 # Tests behind a finding; norms and correlations have one for rows and one for columns.
 TESTS = {"entries": 1, "spectrum": 1, "norms": 2, "correlations": 2, "blocks": 1}
@@ -63,7 +63,7 @@ def test_normal_matrices_are_random_like(layers):
 
 @pytest.mark.parametrize("level", [0.05, 0.01])
 def test_findings_keep_their_level_when_nothing_is_too_small_to_mention(layers, level):
-    """With 200 matrices a level of 0.001 says little; at 0.05, and without sizes of effects, it says more."""
+    """With so few matrices a level of 0.001 says little; at 0.05, and without sizes of effects, it says more."""
     found = alarms(layers, Thresholds(level=level, **NO_SIZE_TOO_SMALL))
     for aspect, tests in TESTS.items():
         assert not_above(found[aspect], MATRICES, tests * level, doubt=0.01), aspect

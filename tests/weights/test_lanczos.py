@@ -153,6 +153,7 @@ def test_the_distance_is_that_of_the_singular_values_within_its_error(kind, rows
         assert fit.distance > 3 * fit.error
 
 
+@pytest.mark.slow
 def test_the_shares_of_many_start_vectors_vary_as_much_as_they_say():
     """A brute-force check of the standard error: the share below the median, for many sets of vectors."""
     matrix = normal(40, 40, 5)

@@ -270,6 +270,7 @@ def test_a_lanczos_density_agrees_with_the_singular_values(rows, columns):
     assert np.quantile(found.values, [0.2, 0.5, 0.8]) == pytest.approx(middle, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_lanczos_density_invents_no_spikes_in_noise():
     """Its scale is less certain than the edge is sharp: spikes must not be judged by it."""
     draws = [(300, 300, seed) for seed in range(15)] + [(200, 600, seed) for seed in range(25)]

@@ -69,6 +69,7 @@ def test_independent_entries_raise_no_alarm(kind, rows, columns, draws):
         assert not_above(int((p < 0.05).sum()), draws, 0.05), name
 
 
+@pytest.mark.slow
 def test_the_levels_are_kept_and_used_by_small_normal_matrices():
     """At side 32 chance is wide: findings rest on the level alone, sizes of effects are no guard."""
     generator, draws = seeded(1), 1000

@@ -185,7 +185,8 @@ def test_what_is_random_like_is_so_in_any_shape(rows, columns, kind):
 def test_without_exact_singular_values_the_sentence_is_the_same_in_substance(kind, words):
     layer = looked_at(kind, budget=0)
     assert layer.spectrum.method == "lanczos"
-    assert layer.spectrum.error > 0
+    # as many start vectors as there are singular values miss none of them
+    assert layer.spectrum.error > 0 or kind == "low-rank"
     assert words in layer.sentence
     assert layer.verdict == (FINE if kind == "normal" else NOT)
 
