@@ -40,8 +40,11 @@ def apart(samples: int, support: float | Fraction) -> Fraction:
 def no_collision(masses: list[Fraction], samples: int) -> Fraction:
     """By going through all outcomes."""
     return sum(
-        (prod(masses[i] for i in outcome) for outcome in product(range(len(masses)), repeat=samples)
-         if len(set(outcome)) == samples),
+        (
+            prod((masses[i] for i in outcome), start=Fraction(1))
+            for outcome in product(range(len(masses)), repeat=samples)
+            if len(set(outcome)) == samples
+        ),
         start=Fraction(0),
     )  # fmt: skip
 

@@ -78,7 +78,7 @@ def test_rates_that_are_as_good_as_one_are_searched(obverse, words, tmp_path):
 
 
 def test_the_paper_s_grid_and_ten_thousand_points_are_the_defaults(obverse, small, tmp_path, monkeypatch):
-    seen = {}
+    seen: dict = {}
 
     def stop(plan, path, **options):
         seen.update(plan=plan, **options)
