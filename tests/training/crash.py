@@ -18,7 +18,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from obverse.app.main import main
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from obverse.app.main import app, main
 from obverse.training import _classify as classify
 
 
@@ -111,6 +114,9 @@ if __name__ == "__main__":
     # Once, not in every child: what is imported at first use. An optimizer alone imports torch._dynamo.
     for module in ("safetensors.torch", "sklearn.datasets", "filelock", "torch._dynamo"):
         import_module(module)
+    commands = get_command(app)  # with what parsing a command line imports
+    assert isinstance(commands, TyperGroup)
+    commands.commands["train"].make_context("train", [])
 
     for line in sys.stdin:
         sys.stdout.write(json.dumps(run(json.loads(line))) + "\n")

@@ -18,6 +18,8 @@ from obverse.training._search.search import read_plan, read_result
 from present.test_progress import on_a_terminal
 from training.helpers import ENVIRONMENT, files_below
 
+pytestmark = pytest.mark.usefixtures("migrations_read_once")
+
 FLAGS = ["--lrs", "0.1,0.5", "--weights", "0,1"]
 
 
