@@ -15,12 +15,13 @@ WATCHER_PIP := $(WATCHER)/bin/python -m pip --disable-pip-version-check
 TRIAL := .venv-release
 TRIAL_PIP := $(TRIAL)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-all browser cover release style lint docs experiments-quick claims architectures bench bench-memorize bench-weightwatcher clean
+.PHONY: help demo test test-all fuzz browser cover release style lint docs experiments-quick claims architectures bench bench-memorize bench-weightwatcher clean
 
 help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
 	@echo "make test      lint, types, tests"
 	@echo "make test-all  the slow tests too"
+	@echo "make fuzz      hostile files of every format, a quarter of an hour; figures in benchmarks/results/fuzz.json"
 	@echo "make browser   install Chromium and its driver (Debian, Ubuntu), for the tests of pages"
 	@echo "make docs      rebuild tables and figures from experiments/results, then the site in docs/_build/html"
 	@echo "make experiments-quick  every training experiment in small, in minutes; figures in runs/quick and docs"
@@ -80,6 +81,9 @@ test: style
 	@$(BIN)/mypy >$(VENV)/types.txt 2>&1 & types=$$!; \
 	$(BIN)/pytest -m "not slow" -n auto --dist worksteal; tests=$$?; \
 	wait $$types; types=$$?; echo "mypy: $$(cat $(VENV)/types.txt)"; rm $(VENV)/types.txt; exit $$((tests + types))
+
+fuzz: $(VENV)/developer
+	PYTHONPATH=tests:benchmarks:. $(BIN)/python -m fuzz
 
 # The only command that changes the machine, and only when asked to.
 browser:

@@ -69,7 +69,8 @@ def where(claim: Claim) -> str:
     place = claim.source
     for start in WHERE:
         place = place.replace(start, "")
-    return f"{PAPERS[claim.id.partition('.')[0]]}: {cell(place)}"
+    printed = f" ({cell(claim.place)})" if claim.place else ""
+    return f"{PAPERS[claim.id.partition('.')[0]]}: {cell(place)}{printed}"
 
 
 def verdict(claim: Claim, found: Found) -> str:

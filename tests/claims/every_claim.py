@@ -71,7 +71,7 @@ def verdict(claim: Claim, quick: bool, planted: float = 0.0) -> str:
     points = [
         Point(setting, claim.predicted(setting), trials(claim, setting)) for setting in claim.settings(quick)
     ]
-    return claim.rule.judge(claim.rule.misled(points, planted) if planted else points).verdict
+    return claim.rule.judge(claim.rule.plant_error(points, planted) if planted else points).verdict
 
 
 def trials(claim: Claim, setting: Setting) -> tuple[float, ...]:

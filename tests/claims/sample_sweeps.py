@@ -140,6 +140,7 @@ def sample_sweep() -> Sweep:
                 title="The linear model recovers at the rate √(m/n)",
                 statement="For x = Wh, ‖Wᵀx/n − h‖/‖h‖ falls as √(m/n), up to a constant.",
                 source="Arora, Liang & Ma 2015, Proposition 2.2",
+                place="“‖ĥ − h‖∞ ≤ Õ(√(m/n))”, Section 2.1, line 90",
                 quantity="‖Wᵀx/n − h‖ / ‖h‖",
                 truth=lambda s: 1.7 * math.sqrt(50 / s["n"]),
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +25,7 @@ def test_there_are_claims_about_the_whole_of_each_paper():
         "lemma2.5", "thm2.3", "thm2.4", "thm3.1", "thm3.2", "depth", "universal", "eq2", "eq22", "eq23",
     ):  # fmt: skip
         assert f"alm.{statement}" in named, statement
-    for statement in ("thm1", "thm2", "thm3", "eq6", "lemma3.3", "gradients", "rescaling", "block"):
+    for statement in ("thm1", "thm2", "thm3", "eq6", "lemma3.3", "lemmaB.1", "gradients", "rescaling"):
         assert f"identity.{statement}" in named, statement
     for statement in (
         "thm1", "thm2", "thm3", "thm4", "thm5", "thm6", "thm7", "thm8", "thm9", "lemma1", "bottom", "eq7",
@@ -61,6 +62,19 @@ def test_a_claim_explains_itself(claim):
         assert CLAIMS[claim.twin].twin
     if claim.expected == "failed":
         assert claim.remark, "a statement that fails says why"
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
+def test_what_is_printed_is_quoted_with_its_place(claim):
+    """A few of its words, where they stand, and the line of the plain text; of no other reading."""
+    if claim.reading != "as printed":
+        assert not claim.place, "a quotation belongs to the statement as printed"
+        return
+    quotation, _, where = claim.place.partition("”")
+    assert quotation.startswith("“")
+    assert 5 < len(quotation) < 150, "a short quotation"
+    assert re.search(r"\b(Section|Appendix|notes|How do we|Generative adversarial networks)\b", where)
+    assert re.search(r"\blines? \d+", where)
 
 
 def test_every_claim_is_run_by_one_file_of_tests():

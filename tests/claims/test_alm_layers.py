@@ -153,8 +153,8 @@ def test_rates_and_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     two = {"k2": 10, "k1": 40, "k0": 80, "n2": 20, "n1": 100}
     assert two_layers.printed_rate(two) == pytest.approx(0.25 * np.log(200))
     assert two_layers.rate(two) == pytest.approx(0.75 * np.log(200))
-    assert two_layers.bound(two) == two_layers.silence(two) < 0.75 * 3
-    monkeypatch.setattr(two_layers, "silence", lambda setting: np.inf)
+    assert two_layers.bound(two) == two_layers.answering_zero(two) < 0.75 * 3
+    monkeypatch.setattr(two_layers, "answering_zero", lambda setting: np.inf)
     assert two_layers.bound(two) == pytest.approx(2.25)
     assert two_layers.bound({**two, "drop": 1}) == pytest.approx(4.5)
     three = three_layers.layers(10, 4, 3, 2)
@@ -162,7 +162,7 @@ def test_rates_and_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert three_layers.printed_rate(three) == pytest.approx(np.log(360 + 240 + 80 + 20) / 4)
 
 
-def test_what_silence_has() -> None:
+def test_what_an_answer_of_zero_has() -> None:
     """E h_i²/τ² from draws: 20,000 of them leave 1 % (τ is a mean over them, as where it is measured)."""
     for setting in ({"k2": 40, "k1": 60, "k0": 90, "n2": 100, "n1": 60}, three_layers.layers(12, 3, 3, 2)):
         top = 3 if "k3" in setting else 2
@@ -170,7 +170,9 @@ def test_what_silence_has() -> None:
         tau = float(h.sum(1).mean()) / setting[f"k{top}"]
         # the norm of k half-normals varies, by 1/(2k) of its square: so much larger is τ² of ‖h‖ = 1
         near = 0.01 + 1 / setting[f"k{top}"]
-        assert float(h.square().mean()) / tau**2 == pytest.approx(two_layers.silence(setting), rel=near)
+        assert float(h.square().mean()) / tau**2 == pytest.approx(
+            two_layers.answering_zero(setting), rel=near
+        )
 
 
 @pytest.mark.parametrize(

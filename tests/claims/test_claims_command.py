@@ -40,7 +40,8 @@ def claim(id, predict, rule=Equal(), **more):
     )
 
 claim("t.held", k, quick=grid(m=10, k=(1, 2), law="equal", keep=0.5, relu=True, trials=10))
-claim("t.failed", lambda setting: 2 * k(setting), expected="failed", twin="t.held", remark="known to fail")
+claim("t.failed", lambda setting: 2 * k(setting), expected="failed", twin="t.held", remark="known to fail",
+      place="“k = 2k”, Section 1, line 7")
 claim("t.rate", k, Exponent(Along("k")), reading="beyond the paper")
 claim("t.images", k, long=True)
 """
@@ -52,6 +53,7 @@ claim("t.surprise", lambda setting: 3 * k(setting), reading="corrected")
 @pytest.fixture(autouse=True)
 def own_registry(monkeypatch):
     """No claims but those of the test's files."""
+    registry.claims()  # now: the files import from a paper, which would register its claims with theirs
     monkeypatch.setattr(registry, "PAPERS", ())
     monkeypatch.setattr(registry, "_CLAIMS", {})
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -122,6 +124,7 @@ def test_show_says_everything_about_a_claim(obverse, file):
         "t.failed: about t.failed",
         "The statement of t.failed: k = k",
         "source: somewhere, eq. 8",
+        "printed there: “k = 2k”, Section 1, line 7",
         "reading: as printed",
         "twin: t.held, to be read beside it",
         "measured: the size of k",

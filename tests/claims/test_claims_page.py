@@ -379,7 +379,7 @@ def test_every_claim_has_a_row_and_a_card(sweep: Sweep, page: str) -> None:
         for part in (one.id, one.title, one.reading, one.verdict, one.sentence):
             assert words(part) in plain
             assert words(part) in card
-        for part in (one.statement, one.source, one.rule, one.remark, f"seed {one.seed}"):
+        for part in (one.statement, one.source, one.place, one.rule, one.remark, f"seed {one.seed}"):
             assert words(part) in card
         assert f'href="#claim-{one.id}"' in row
         assert f"claim-{one.id}" in found.ids

@@ -11,7 +11,6 @@ class TestAlm(EveryClaim):
         "alm.thm2.3.best",
         "alm.notes.offset.corrected",
         "alm.thm2.4.closed",
-        "alm.footnote2.closed",
         "alm.claimA.2",
         "alm.claimA.2.exact",
         "alm.lemmaB.4.exact",

@@ -21,5 +21,5 @@ class TestAlmLayers(EveryClaim):
         "alm.thm3.2.corrected": 2,  # twenty nets know the power to 0.2
     }
     undecided: ClassVar = {
-        "alm.depth": "few of 12 nets give any wrong label: their mean is within its errors of zero",
+        "alm.depth.label": "few of 12 nets give any wrong label: their mean is within its errors of zero",
     }

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from obverse._core.errors import BadInput
+from obverse.claims.ladder import _boundary as boundary
 from obverse.claims.ladder import _exact as exact
 from obverse.claims.ladder import _ladders as ladders
 from obverse.ladder._compare import compare_pass
@@ -107,6 +108,6 @@ def test_the_gap_of_many_matrices_is_relative_to_the_largest_number():
 
 def test_a_small_net_starts_with_the_two_numbers_of_the_boundary_condition():
     setting = {"shape": "tree", "classes": 4, "loss": "softmax", "scale": 1e-6, "trials": 1}
-    top = exact._top(setting, seeded())
+    top = boundary._top(setting, seeded())
     expected = torch.full((4, 4), -1 / 4, dtype=torch.float64) + torch.eye(4, dtype=torch.float64)
     torch.testing.assert_close(top, expected, rtol=0, atol=1e-5)

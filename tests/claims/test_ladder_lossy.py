@@ -7,6 +7,7 @@ from math import comb
 import pytest
 import torch
 
+from obverse.claims.ladder import _conditions as conditions
 from obverse.claims.ladder import _lossy as lossy
 
 SUMMARIES = {
@@ -54,7 +55,7 @@ def test_what_and_takes_from_the_fourth_condition_in_fractions(bits):
         first = Fraction(sum(x[0] for x in inputs), len(inputs))
         every = Fraction(sum(map(sum, inputs)), len(inputs))
         total += chance * (Fraction(sum(x[0] * sum(x) for x in inputs), len(inputs)) - first * every)
-    assert lossy.fourth_of_and({"bits": bits}) == pytest.approx(float(total), rel=1e-12)
+    assert conditions.fourth_of_and({"bits": bits}) == pytest.approx(float(total), rel=1e-12)
     assert bits != 2 or total == Fraction(1, 12)
 
 
@@ -67,5 +68,5 @@ def test_a_distance_of_laws():
     """P(x | given, also) against P(x | given): halves that `also` tells apart are ½ away from their mean."""
     given, also = torch.zeros(2, dtype=torch.long), torch.tensor([0, 1])
     even = torch.tensor([0.5, 0.5], dtype=torch.float64)
-    assert lossy._distance(given, also, torch.tensor([0, 1]), even) == pytest.approx(0.5)
-    assert lossy._distance(given, also, torch.tensor([0, 0]), even) == 0
+    assert lossy.total_variation(given, also, torch.tensor([0, 1]), even) == pytest.approx(0.5)
+    assert lossy.total_variation(given, also, torch.tensor([0, 0]), even) == 0

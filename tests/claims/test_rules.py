@@ -230,7 +230,7 @@ def test_rates_need_three_values_and_positive_means():
 )
 def test_a_planted_wrong_prediction_flips_the_verdict(rule, points):
     assert rule.judge(points).verdict == "held"
-    wrong = rule.misled(points)
+    wrong = rule.plant_error(points)
     assert [point.values for point in wrong] == [point.values for point in points]
     assert rule.judge(wrong).verdict == "failed"
 
@@ -238,15 +238,15 @@ def test_a_planted_wrong_prediction_flips_the_verdict(rule, points):
 def test_what_is_planted():
     """Equalities: a factor 1.2; bounds: half the measured value; rates: the exponent off by 0.3."""
     (point, *_) = normal_points(1.0, 2.0)
-    assert Equal().misled([point])[0].predicted == pytest.approx(2.4)
-    assert Equal().misled([point], 2)[0].predicted == pytest.approx(2.88)
+    assert Equal().plant_error([point])[0].predicted == pytest.approx(2.4)
+    assert Equal().plant_error([point], 2)[0].predicted == pytest.approx(2.88)
     (above, *_) = normal_points(3.0, 2.4)  # away from what was measured, where the claim fails already
-    assert Equal().misled([above])[0].predicted == pytest.approx(2.0)
-    assert MeanBelow().misled([point])[0].predicted == pytest.approx(point.mean / 2)
-    assert HoldsIn().misled([point])[0].predicted == pytest.approx(point.mean / 2)
-    assert HoldsIn().misled([point], 2)[0].predicted == pytest.approx(point.mean / 4)
+    assert Equal().plant_error([above])[0].predicted == pytest.approx(2.0)
+    assert MeanBelow().plant_error([point])[0].predicted == pytest.approx(point.mean / 2)
+    assert HoldsIn().plant_error([point])[0].predicted == pytest.approx(point.mean / 2)
+    assert HoldsIn().plant_error([point], 2)[0].predicted == pytest.approx(point.mean / 4)
     rates = rate_points(-1.0, -1.0)
     for rule, power in ((Exponent(Along("x")), -0.7), (NotGrowing(Along("x")), -1.3)):
-        assert [one.predicted for one in rule.misled(rates)] == pytest.approx(
+        assert [one.predicted for one in rule.plant_error(rates)] == pytest.approx(
             [one.setting["x"] ** power for one in rates]
         )

@@ -42,6 +42,15 @@ def test_a_result_is_read_back_as_it_was(tiny, tmp_path):
         read_sweep(tmp_path / "claims.json")
 
 
+def test_a_result_from_before_places_were_written_is_read(tiny, tmp_path):
+    sweep = run([tiny.POWERS], out=tmp_path / "out")
+    file = tmp_path / "out" / "claims.json"
+    older = json.loads(file.read_text())
+    del older["outcomes"][0]["place"]
+    file.write_text(json.dumps(older))
+    assert read_sweep(file) == sweep
+
+
 def test_without_a_folder_nothing_is_written(tiny, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run([tiny.POWERS])

@@ -22,6 +22,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from obverse.app.main import app, main
+from obverse.app.report import PAGES
 from obverse.training import _classify as classify
 
 
@@ -112,7 +113,8 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     # Once, not in every child: what is imported at first use. An optimizer alone imports torch._dynamo.
-    for module in ("safetensors.torch", "sklearn.datasets", "filelock", "torch._dynamo"):
+    pages = (f"obverse.{room}.page" for room in PAGES)
+    for module in ("safetensors.torch", "sklearn.datasets", "filelock", "torch._dynamo", "jinja2", *pages):
         import_module(module)
     commands = get_command(app)  # with what parsing a command line imports
     assert isinstance(commands, TyperGroup)

@@ -26,6 +26,7 @@ HISTOGRAM = Histogram((-2.0, -1.0, 0.0, 1.0, 2.0), (1, 5, 6, 0))
 SENTENCES = {
     "random-like": "random-like",
     "random-like bulk with spikes": "random-like bulk with spikes",
+    "cannot tell": "cannot tell at this resolution: the spectrum is 0.010 to 0.040 away from the law",
     "not random-like": "not random-like because its spectrum is far from the law",
     "not judged": "not judged: smaller than 32 on a side",
 }

@@ -92,7 +92,7 @@ def test_the_table_fits_and_says_what_matters(obverse, monkeypatch, file, width,
     assert re.search(r" 11008×4096 .* 0\.010 \+12 .*bulk, 12 spikes$", rows["h2"].rstrip())
     assert re.search(r" 0\.080 \+3\* .* 1\.53\* .*not random-like$", rows["h3"].rstrip())
     assert re.search(r" 10×64 .* – .*not judged$", rows["out"].rstrip())
-    assert "*: not as random entries have it" in " ".join(done.out.split())
+    assert "*: differs from random entries: what the verdict rests on" in " ".join(done.out.split())
     assert lines[-2] == "h3: not random-like because its spectrum is far from the law"
     assert lines[-1] == (
         "3 layers: 1 random-like, 1 random-like bulk with spikes, 1 not random-like (1 too small to judge)"

@@ -8,7 +8,12 @@ from scipy.linalg import svdvals
 from scipy.stats import gumbel_r
 
 from obverse.weights._lanczos import fit_scale
-from obverse.weights._marchenko_pastur import distance_number, limited_kurtosis, scale_error
+from obverse.weights._marchenko_pastur import (
+    critical_distance,
+    distance_number,
+    limited_kurtosis,
+    scale_error,
+)
 from obverse.weights._spectrum import ks_distance
 from weights.exact_spectra import normal_singular_values, not_above, not_below
 
@@ -77,17 +82,19 @@ def test_the_fitted_scale_is_as_certain_as_it_says(noise):
     assert abs(scales.mean() - 1) < 4 * spread / sqrt(len(scales)) + spread / 7
 
 
-@pytest.mark.parametrize(("size", "error", "kurtosis"), [(50, 0.0, 0.0), (50, 0.01, 0.0), (300, 0.0, 8.0)])
-def test_p_is_the_tail_of_the_gumbel_law(size, error, kurtosis):
+@pytest.mark.parametrize(("size", "kurtosis"), [(50, 0.0), (300, 8.0)])
+def test_p_is_the_tail_of_the_gumbel_law(size, kurtosis):
     for distance in (0.0, 0.01, 0.03, 0.05, 0.2):
-        number = distance_number(distance, size, error=error, kurtosis=kurtosis)
+        number = distance_number(distance, size, kurtosis=kurtosis)
         expected = gumbel_r.sf(distance, *gumbel_from(number.null, number.spread))
         assert number.p == pytest.approx(expected, rel=1e-6, abs=1e-300)
+    for level in (0.1, 0.001):
+        critical = critical_distance(size, level, kurtosis=kurtosis)
+        assert distance_number(critical, size, kurtosis=kurtosis).p == pytest.approx(level, rel=1e-6)
 
 
-def test_an_error_of_the_estimate_and_heavy_tails_ask_for_more():
+def test_heavy_tails_ask_for_more():
     plain = distance_number(0.05, 100)
-    assert distance_number(0.05, 100, error=0.01).p > plain.p
     assert distance_number(0.05, 100, kurtosis=5.0).p > plain.p
     assert distance_number(0.05, 100, kurtosis=-1.2) == plain  # light tails are no excuse
 

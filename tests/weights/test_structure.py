@@ -297,11 +297,9 @@ def test_spikes_are_taken_off_and_nothing_else_is(rows, columns):
     assert edge_probability(float(svdvals(rest)[0]), rows, columns, 1.0) > LEVEL
 
 
-def test_without_spikes_a_copy_is_given():
+def test_without_spikes_the_matrix_itself_is_given():
     matrix = torch.randn(20, 30, generator=seeded())
-    rest = without_spikes(matrix, 0, seeded())
-    assert rest is not matrix
-    assert (rest == matrix).all()
+    assert without_spikes(matrix, 0, seeded()) is matrix
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(64, 64), (40, 1000), (1000, 40)])

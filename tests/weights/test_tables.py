@@ -77,6 +77,7 @@ def test_a_row_holds_the_numbers_of_its_layer():
     measured = {name for name, value in small.items() if value is not None}
     assert measured == {
         "layer", "kind", "rows", "columns", "verdict", "not_random_like", "seconds", "sentence",
+        "dead_rows", "dead_columns",
     }  # fmt: skip
 
 

@@ -179,7 +179,7 @@ def test_what_is_random_like_is_so_in_any_shape(rows, columns, kind):
         ("column-correlated", "columns are correlated"),
         ("row-scaled", "rows have unequal norms"),
         ("low-rank plus noise", "3 spikes ("),
-        ("low-rank", "5 spikes hold 100% of the energy"),
+        ("low-rank", "rank at most 5 of 100"),
     ],
 )
 def test_without_exact_singular_values_the_sentence_is_the_same_in_substance(kind, words):
@@ -369,15 +369,74 @@ def test_spikes_are_named_beside_other_reasons():
 def test_many_values_beyond_the_edge_are_a_wide_spectrum_and_no_spikes():
     wide = made_spectrum(spikes=6, spike_share=0.7)  # of 100
     sentence = judged(replace(fine(), spectrum=wide)).sentence
-    assert "spectrum off the Marchenko–Pastur law (distance 0.010, 6 values beyond its edge)" in sentence
-    assert "not by norms, correlations or blocks" in sentence
+    words = "spectrum off the Marchenko–Pastur law (6 of 100 values beyond its edge hold 70% of the energy)"
+    assert words in sentence
     assert "spikes" not in sentence
+    few = made_spectrum(spikes=5, spike_share=0.7)
+    assert "5 spikes hold 70% of the energy" in judged(replace(fine(), spectrum=few)).sentence
+
+
+def test_the_more_values_are_taken_off_the_closer_the_rest_must_be():
+    certain = {"spread": 0.001, "null": 0.01, "p": 1e-12}
+    for spikes, distance, off in [(0, 0.029, False), (0, 0.031, True), (20, 0.017, False), (20, 0.019, True)]:
+        spectrum = made_spectrum(spikes=spikes, spike_share=0.3, distance=0.0)
+        spectrum = replace(spectrum, distance=Number(distance, **certain))
+        assert (judged(replace(fine(), spectrum=spectrum)).verdict == "not random-like") == off
+
+
+def test_where_the_density_is_too_coarse_it_cannot_be_told():
+    def estimated(distance: float, p: float, error: float, **changes) -> Judgement:
+        spectrum = made_spectrum(method="lanczos", error=error, critical=0.012, **changes)
+        spectrum = replace(spectrum, distance=Number(distance, 0.002, 0.008, p))
+        return judged(replace(fine(), spectrum=spectrum))
+
+    fits = estimated(0.01, 1.0, 0.015)
+    assert fits.verdict == "random-like"
+    assert fits.sentence == "random-like, as far as a density of its singular values shows"
+    unsure = estimated(0.02, 0.5, 0.015, spikes=2)
+    assert unsure.verdict == "cannot tell"
+    words = (
+        "cannot tell at this resolution: the spectrum is 0.005 to 0.035 away from the Marchenko–Pastur law"
+    )
+    assert unsure.sentence.startswith(words)
+    assert "at least 2 spikes (4.0% of the energy)" in unsure.sentence
+    assert [one.random_like for one in unsure.findings if one.aspect == "spectrum"] == [None]
+    off = estimated(0.1, 1e-9, 0.015, spikes=2)
+    assert off.verdict == "not random-like"
+    assert "(distance 0.100, at least 0.085, at least 2 values beyond its edge)" in off.sentence
+    spiked = estimated(0.01, 1.0, 0.01, spikes=2)
+    assert spiked.sentence.startswith(
+        "random-like bulk with at least 2 spikes (4.0% of the energy), as far as"
+    )
+
+
+def test_values_below_the_bulk_are_told():
+    found = judged(replace(fine(), spectrum=made_spectrum(below=4, null_directions=3)))
+    assert found.verdict == "random-like bulk with spikes"
+    assert found.sentence == "random-like bulk with 4 singular values below it (3 of them 0)"
+
+
+def test_the_mean_and_dead_rows_are_remarks():
+    layer = replace(fine(), entries=replace(made_entries(), mean=Number(0.02, 0.001, 0.0, 1e-9)))
+    found = judged(replace(layer, spectrum=made_spectrum(mean_share=0.04)))
+    assert found.verdict == "random-like"
+    assert found.sentence == "random-like; the mean of the entries is 0.20 of their standard deviation"
+    whole = judged(replace(layer, spectrum=made_spectrum(mean_share=0.8)))
+    assert whole.sentence == "not random-like: the mean of the entries holds 80% of the energy"
+    assert all(one.decides for one in whole.findings if one.aspect == "mean")
+
+
+def test_an_uncertain_ratio_above_its_threshold_is_said_beside_the_verdict():
+    layer = replace(fine(), reversal=(replace(made_reversal(1.35), interval=(1.07, 1.71)),))
+    words = "recovery error 1.35 × that of its shuffled entries (1.07 to 1.71): too uncertain to say"
+    assert judged(layer).sentence == f"random-like; {words} that it is above 1.2"
 
 
 def test_missing_rank_comes_first():
     layer = replace(fine(), spectrum=made_spectrum(null_directions=6, spikes=3, spike_share=0.9))
     assert judged(layer).sentence == "not random-like: rank 94 of 100"
-    assert judged(replace(layer, spectrum=made_spectrum(null_directions=5))).verdict == "random-like"
+    few = judged(replace(layer, spectrum=made_spectrum(null_directions=5, below=5)))
+    assert few.sentence == "random-like bulk with 5 singular values below it (5 of them 0)"
 
 
 def test_recovery_is_judged_by_the_worst_random_h():

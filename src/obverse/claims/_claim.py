@@ -75,6 +75,7 @@ class Claim:
     quick: tuple[Setting, ...] = ()  # a grid of seconds in place of minutes; by default the full one
     domain: Domain | None = None  # by default every setting
     reading: Reading = "as printed"
+    place: str = ""  # of what is printed: a few of its words, the section, the line of the plain text
     twin: str = ""  # the same statement in its other reading
     expected: Verdict = "held"  # what it has been found to be: a change is worth a look
     long: bool = False  # trains on images
@@ -91,7 +92,13 @@ class Claim:
 
     def other(self, **changes: Any) -> Claim:
         """The twin of this claim: the same settings and draws, unless changed; each names the other."""
-        kept: dict[str, Any] = {"id": self.twin, "twin": self.id, "expected": "held", "remark": ""}
+        kept: dict[str, Any] = {
+            "id": self.twin,
+            "twin": self.id,
+            "expected": "held",
+            "remark": "",
+            "place": "",
+        }
         return replace(self, **(kept | changes))
 
     def check(self, setting: Setting) -> None:

@@ -70,6 +70,7 @@ def crashed(claim: Claim, crash: str, *, quick: bool, seed: int, seconds: float 
         quick=quick,
         seed=seed,
         seconds=seconds,
+        place=claim.place,
     )
 
 

@@ -60,7 +60,7 @@ class Exponent(Rule):
             lambda setting: fitted.at(log(self.along(setting))),
         )
 
-    def misled(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
+    def plant_error(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
         return [
             Point(point.setting, point.predicted * self.along(point.setting) ** (0.3 * times), point.values)
             for point in points
@@ -110,7 +110,7 @@ class NotGrowing(Rule):
             None,
         )
 
-    def misled(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
+    def plant_error(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
         return [
             Point(point.setting, point.predicted * self.along(point.setting) ** (-0.3 * times), point.values)
             for point in points

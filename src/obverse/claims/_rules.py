@@ -41,7 +41,7 @@ class Rule(ABC):
     def judge(self, points: Sequence[Point]) -> Judgement: ...
 
     @abstractmethod
-    def misled(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
+    def plant_error(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
         """The same trials beside a wrong prediction of the kind this rule must catch.
 
         Equalities: a factor 1.2, away from what was measured; bounds: half of what was measured; rates: the
@@ -96,7 +96,7 @@ class Equal(Rule):
         numbers = {"largest_relative_deviation": off}
         return _together(judged, numbers, f"largest deviation {percent(off)}")
 
-    def misled(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
+    def plant_error(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
         factor = float(1.2**times)
 
         def wrong(point: Point) -> float:
@@ -129,7 +129,7 @@ class MeanBelow(Rule):
         largest = max(map(_share, points))
         return _together(judged, {"largest_share_of_bound": largest}, f"up to {largest:.3g} of the bound")
 
-    def misled(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
+    def plant_error(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
         return half_of_measured(points, times)
 
 
@@ -165,7 +165,7 @@ class HoldsIn(Rule):
         numbers = {"trials": float(trials), "within": float(within)}
         return _together(judged, numbers, f"bound held in {within} of {trials} trials")
 
-    def misled(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
+    def plant_error(self, points: Sequence[Point], times: float = 1.0) -> list[Point]:
         return half_of_measured(points, times)
 
 

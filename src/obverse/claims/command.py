@@ -223,6 +223,7 @@ def describe(claim: Claim) -> dict[str, Any]:
         "title": claim.title,
         "statement": claim.statement,
         "source": claim.source,
+        "place": claim.place,
         "reading": claim.reading,
         "twin": claim.twin,
         "quantity": claim.quantity,
@@ -279,6 +280,7 @@ def print_claim(claim: Claim, predictions: Sequence[str], quick: bool) -> None:
     console.print()
     for name, text in (
         ("source", claim.source),
+        ("printed there", claim.place),
         ("reading", claim.reading),
         ("twin", f"{claim.twin}, to be read beside it" if claim.twin else ""),
         ("measured", claim.quantity),

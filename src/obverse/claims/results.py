@@ -91,6 +91,7 @@ class Outcome(Record):
     quick: bool
     seed: int
     seconds: float
+    place: str = ""  # of what is printed: a few of its words, the section, the line
 
     @property
     def surprising(self) -> bool:

@@ -89,6 +89,7 @@ def _line(line: Line, axis: Axis, top: float) -> list[str]:
 
 FORMAT = 1
 FOLDER, NAME = "images", "diversity-pictures.json"
+RECORD = f"{FOLDER}/{NAME}"  # what makes pictures those of the result beside them
 LONGEST = 64  # pixels a side; more would not be seen at the size of the page
 MOST_ROWS, MOST_COLUMNS = 40, 16
 BUDGET = 400_000  # bytes of pixels of a sheet: noise does not compress, and the page should stay below 2 MB

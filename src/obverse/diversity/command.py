@@ -122,7 +122,7 @@ def diversity(
     import torch
 
     from ._measure import assess
-    from .charts import write_pictures
+    from .charts import RECORD, write_pictures
     from .page import RESULT
 
     usual = QUICK if quick else FULL
@@ -187,6 +187,7 @@ def diversity(
         as_json=as_json,
         quick=f"{QUICK['batches']} batches and {QUICK['samples']:,} samples at most" if quick else "",
         files=write_beside,
+        beside=(RECORD,),
     )
 
 

@@ -125,6 +125,7 @@ def memorize(
         as_json=as_json,
         quick=f"{points:,} training points" if quick else "",
         files=write_beside,
+        beside=(NET,),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import typer
 
-from .._core import Record, explained, held, printable, record_text, write_text
+from .._core import BadInput, Record, explained, held, printable, record_text, replace_atomically
 from .registry import ResultType
 
 T = TypeVar("T", bound=Record)
@@ -44,15 +44,15 @@ def deliver(
     as_json: bool,
     quick: str = "",
     files: Callable[[Path], Sequence[str]] | None = None,
+    beside: Sequence[str] = (),
 ) -> None:
     """The end of a command that measures: the result is printed; with `out`, its files and page are written.
 
-    `quick` is what was measured less of. `files` writes into `out` what lies beside the JSON file and gives
-    the lines that say where.
+    `quick` is what was measured less of. `files` and `beside` are those of `write_result`.
     """
     print_result(result, entry, table, as_json=as_json, quick=quick)
     if out is not None:
-        write_result(result, entry, out, as_json=as_json, files=files)
+        write_result(result, entry, out, as_json=as_json, files=files, beside=beside)
 
 
 def print_result(
@@ -74,11 +74,27 @@ def write_result(
     *,
     as_json: bool,
     files: Callable[[Path], Sequence[str]] | None = None,
+    beside: Sequence[str] = (),
 ) -> None:
-    """The JSON file, what lies beside it, and the page."""
+    """The JSON file, what lies beside it, and the page.
+
+    `files` writes into `out` what lies beside the JSON file and gives the lines that say where; `beside`
+    names all that it may write. What an earlier command left of these, and its page, is removed before the
+    new JSON file takes its place: whenever the process is killed, everything there belongs to one result.
+    """
+    old = [out / name for name in (entry.html, *beside)] if (out / entry.name).exists() else []
+    for folder in {(out / name).parent for name in beside} - {out}:
+        if folder.is_symlink():
+            raise BadInput("a folder of its own for the pictures", got=f"a link at {folder}", do="remove it")
+
+    def write(temporary: Path) -> None:
+        temporary.write_text(record_text(result, entry.version), encoding="utf-8")
+        for path in old:  # not before: a full disk is noticed above
+            path.unlink(missing_ok=True)
+
+    replace_atomically(out / entry.name, write)
     for line in () if files is None else files(out):
         echo(line, as_json)
-    write_text(out / entry.name, record_text(result, entry.version))
     echo_page(entry, out / entry.name, as_json)
 
 

@@ -114,6 +114,7 @@ def _marks(count: int) -> list[int]:
 
 FORMAT = 1
 FOLDER, NAME, INPUT = "images", "shadow-pictures.json", "shadow-input.png"
+RECORD = f"{FOLDER}/{NAME}"  # what makes pictures those of the result beside them
 LONGEST = 64  # pixels a side; more would not be seen at the size of the page
 MOST_EXAMPLES = 10
 MOST_ROWS = 40

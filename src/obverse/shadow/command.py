@@ -108,7 +108,7 @@ def shadow(
     from ..present import select
     from ._models import check_runs, open_net, parse_scaling
     from ._survey import Surveyor, survey
-    from .charts import MOST_ROWS, write_pictures
+    from .charts import MOST_ROWS, RECORD, write_pictures
     from .page import RESULT
 
     if samples is None:
@@ -164,6 +164,7 @@ def shadow(
         as_json=as_json,
         quick=f"{len(x)} test inputs" if quick else "",
         files=write_beside,
+        beside=(RECORD,),
     )
 
 

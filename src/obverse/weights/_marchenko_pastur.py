@@ -85,15 +85,27 @@ FIT_ERROR = 0.74  # relative standard error of the fitted scale, times √(rows 
 MOST_SHIFT = 0.1  # of the edge: beyond it single entries are the spikes, and are to be found
 
 
-def distance_number(distance: float, size: int, *, error: float = 0.0, kurtosis: float = 0.0) -> Number:
-    """A distance to the law for `size` singular values, beside what noise has; `error` is of its estimate."""
+def distance_number(distance: float, size: int, *, kurtosis: float = 0.0) -> Number:
+    """A distance to the law for `size` singular values, beside what noise has."""
+    mean, spread = _distance_null(size, kurtosis)
+    reduced = math.pi / math.sqrt(6) * (distance - mean) / spread + _EULER
+    return Number(distance, spread, mean, -math.expm1(-math.exp(-max(reduced, -30.0))))
+
+
+def critical_distance(size: int, level: float, *, kurtosis: float = 0.0) -> float:
+    """The distance that noise exceeds with the chance `level`."""
+    mean, spread = _distance_null(size, kurtosis)
+    return mean + spread * math.sqrt(6) / math.pi * (-math.log(-math.log1p(-level)) - _EULER)
+
+
+def _distance_null(size: int, kurtosis: float) -> tuple[float, float]:
     heavy = max(kurtosis, 0.0)
     shift = _SHIFT * heavy**2 / (heavy + _SHIFT_FROM)
-    mean = (_MEAN + _MEAN_PER_LOG * math.log(size) + shift) / size + error
-    spread = (_SPREAD + _SPREAD_PER_LOG * math.log(size) + _SHIFT_SPREAD * heavy) / size
-    spread = math.hypot(spread, error)
-    reduced = math.pi / math.sqrt(6) * (distance - mean) / spread + 0.57721566  # Euler's constant
-    return Number(distance, spread, mean, -math.expm1(-math.exp(-max(reduced, -30.0))))
+    mean = (_MEAN + _MEAN_PER_LOG * math.log(size) + shift) / size
+    return mean, (_SPREAD + _SPREAD_PER_LOG * math.log(size) + _SHIFT_SPREAD * heavy) / size
+
+
+_EULER = 0.57721566
 
 
 def scale_error(rows: int, columns: int) -> float:
@@ -110,7 +122,7 @@ _SHAPE, _SCALE, _TRACY_WIDOM_SHIFT = 46.446, 0.186054, 9.84801  # Chiani's fit f
 _VARIANCE = 1.6078  # of the Tracy–Widom law
 
 
-def edge_probability(
+def edge_units(
     singular: float,
     rows: int,
     columns: int,
@@ -119,21 +131,65 @@ def edge_probability(
     scale_error: float = 0.0,
     kurtosis: float = 0.0,
 ) -> float:
-    """The chance that noise of this shape and scale has a singular value this large or larger.
+    """How far a singular value lies beyond the upper edge, in units in which noise's largest is Tracy–Widom.
 
     Centred and scaled with the halves of Ma (2012), so that it holds from a few dozen rows on;
     `scale_error` is the relative standard error of a scale that was estimated. Heavy-tailed entries reach
     further at finite size, by kurtosis / √(rows · columns) of the squared edge (Hwang et al. 2019).
     """
-    from scipy.special import gammaincc
-
     short, long = math.sqrt(min(rows, columns) - 0.5), math.sqrt(max(rows, columns) - 0.5)
     centre = (short + long) ** 2
     width = (short + long) * (1 / short + 1 / long) ** (1 / 3)
     width = math.sqrt(width**2 + (2 * scale_error * centre) ** 2 / _VARIANCE)
     centre *= 1 + kurtosis / math.sqrt(rows * columns)
-    statistic = ((singular / scale) ** 2 - centre) / width
-    return float(gammaincc(_SHAPE, max(statistic + _TRACY_WIDOM_SHIFT, 0.0) / _SCALE))
+    return ((singular / scale) ** 2 - centre) / width
+
+
+def tracy_widom_sf(value: float) -> float:
+    """The chance that a variable of the Tracy–Widom distribution (β = 1) is at least `value`."""
+    from scipy.special import gammaincc
+
+    return float(gammaincc(_SHAPE, max(value + _TRACY_WIDOM_SHIFT, 0.0) / _SCALE))
+
+
+def edge_probability(singular: float, rows: int, columns: int, scale: float, **corrections: float) -> float:
+    """The chance that noise of this shape and scale has a singular value this large or larger."""
+    return tracy_widom_sf(edge_units(singular, rows, columns, scale, **corrections))
+
+
+def lower_edge_probability(
+    singular: float, rows: int, columns: int, scale: float, *, scale_error: float = 0.0
+) -> float:
+    """The chance that noise of this shape and scale has a singular value this small or smaller.
+
+    The smaller of two: Chen and Dongarra's bound (2005), which is never too small and tight for square
+    matrices, and where the edge is far from 0 the Tracy–Widom distribution of log λ (Ma 2012).
+    """
+    short, long = sorted((rows, columns))
+    x = (singular / scale) ** 2
+    if x <= 0:
+        return 0.0
+    power = (long - short + 1) / 2
+    bound = (
+        (long - short - 1) / 2 * math.log(2)
+        + math.lgamma((long + 1) / 2)
+        - math.lgamma(short / 2)
+        - math.lgamma(long - short + 1)
+        + power * math.log(x)
+        - math.log(power)
+    )
+    p = math.exp(min(bound, 0.0))
+    if short > _SOFT_EDGE * long:
+        return p
+    low, high = math.sqrt(short - 0.5), math.sqrt(long - 0.5)
+    centre = (high - low) ** 2
+    width = (high - low) * (1 / low - 1 / high) ** (1 / 3) / centre  # of log λ
+    middle = math.log(centre) + width**2 / 8
+    width = math.sqrt(width**2 + (2 * scale_error) ** 2 / _VARIANCE)
+    return min(p, tracy_widom_sf((middle - math.log(x)) / width))
+
+
+_SOFT_EDGE = 0.8  # ratio of the sides up to which the lower edge is far enough from 0
 
 
 def threshold_strength(rows: int, columns: int, scale: float) -> float:

@@ -118,13 +118,22 @@ def _spectrum(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Q
         "rescaled": Quantity("distance, rows and columns rescaled", found.rescaled, far),
         "row norms": Quantity("variation of squared row norms", found.row_norms, spread),
         "column norms": Quantity("variation of squared column norms", found.column_norms, spread),
-        "spikes": Quantity("spikes", Number(len(found.spikes))),
+        "spikes": Quantity(
+            "spikes (at least)" if found.is_estimated else "spikes", Number(len(found.spikes))
+        ),
         "spike share": share,
         "stable rank": Quantity("stable rank", found.stable_rank),
         "bulk scale": Quantity("scale fitted to the bulk", Number(found.scale)),
         "lower": Quantity("lower edge of the law", Number(found.lower)),
         "upper": Quantity("upper edge of the law", Number(found.upper)),
+        "below": Quantity("singular values below those of noise", Number(found.below)),
         "null directions": Quantity("singular values that are 0", Number(found.null_directions)),
+        "mean share": Quantity(
+            "energy in the mean of the entries",
+            Number(found.mean_share),
+            thresholds.get("spike_share"),
+            is_share=True,
+        ),
     }
 
 
@@ -146,7 +155,7 @@ def _correlations(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[st
 def _ratio(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Quantity]:
     if layer.ratio is None:
         return {}
-    words = "recovery error, layer ÷ shuffled (worst)"
+    words = "recovery error, layer ÷ shuffled (surely worst)"
     return {"ratio": Quantity(words, layer.ratio, thresholds.get("recovery_ratio"))}
 
 

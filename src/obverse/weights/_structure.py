@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ._lanczos import leading
 from ._marchenko_pastur import ks_distance
 from .results import Correlations, Histogram, Number
 
@@ -19,32 +21,78 @@ KOLMOGOROV = (0.8687, 0.2603)  # mean and standard deviation of Kolmogorov's law
 
 
 @torch.no_grad()
-def without_spikes(matrix: Tensor, spikes: int, generator: torch.Generator) -> Tensor:
-    """A copy of `matrix` with noise in place of its `spikes` leading singular directions.
+def without_spikes(
+    matrix: Tensor, spikes: int, generator: torch.Generator, directions: Tensor | None = None
+) -> Tensor:
+    """`matrix`, or a copy with noise in place of its `spikes` leading singular directions.
 
     Left out without replacement, the directions would be missed: of 40 long rows without their common part,
-    any two have the cosine −1/39, far more than chance has. Found by subspace iteration.
+    any two have the cosine −1/39, far more than chance has. `directions` of the short side, where known.
     """
-    result = matrix.clone()
     if spikes == 0:
-        return result
-    rows, columns = matrix.shape
-    width = min(spikes + 8, rows, columns)
-    right = _normal(columns, width, generator).to(matrix)
-    for _ in range(5):
-        left = torch.linalg.qr(matrix @ right).Q
-        right = torch.linalg.qr(matrix.T @ left).Q
-    left = left @ torch.linalg.svd(left.T @ matrix, full_matrices=False).U[:, :spikes]
-    parts = left.T @ matrix  # each of the length of its singular value
+        return matrix
+    flipped = matrix.shape[0] > matrix.shape[1]
+    short = matrix.T if flipped else matrix
+    rows, columns = short.shape
+    left = _leading(short, spikes, generator) if directions is None else directions
+    parts = left.T @ short  # each of the length of its singular value
     lengths = torch.linalg.vector_norm(parts, dim=1, keepdim=True)
-    rest = torch.linalg.vector_norm(matrix).square() - lengths.square().sum()
-    scale = (rest.clamp_min(0) / ((rows - spikes) * (columns - spikes))).sqrt()
-    result.addmm_(left, scale * _normal(spikes, columns, generator).to(matrix) - parts)
-    return result.addmm_(scale * _normal(rows, spikes, generator).to(matrix), parts / lengths)
+    rest = torch.linalg.vector_norm(short).square() - lengths.square().sum()
+    scale = (rest.clamp_min(0) / max((rows - spikes) * (columns - spikes), 1)).sqrt()
+    result = torch.addmm(short, left, scale * _normal(spikes, columns, generator).to(short) - parts)
+    result.addmm_(scale * _normal(rows, spikes, generator).to(short), parts / lengths)
+    return result.T.contiguous() if flipped else result
+
+
+_SPARE, _KRYLOV = 8, 6  # more directions than spikes, and how often they are multiplied
+
+
+def _leading(short: Tensor, spikes: int, generator: torch.Generator) -> Tensor:
+    """Leading directions of the short side, from a block Krylov space: spikes may lie close to the bulk."""
+    size = short.shape[0]
+    block = torch.linalg.qr(short @ _normal(short.shape[1], spikes + _SPARE, generator).to(short)).Q
+    blocks = [block]
+    while len(blocks) < _KRYLOV and block.shape[1] * len(blocks) < size:
+        blocks.append(torch.linalg.qr(short @ (short.T @ blocks[-1])).Q)
+    return leading(short, torch.cat(blocks, dim=1).T)[1][:, :spikes]
 
 
 def _normal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
     return torch.empty(rows, columns).normal_(generator=generator)
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """How the entries of a matrix are arranged: norms, cosines and blocks, each beside its null."""
+
+    row_norms: Number
+    column_norms: Number
+    cosines: tuple[Correlations, Correlations]
+    blocks: Number
+    kurtosis: float  # excess, once rows and columns have equal norms
+
+    def values(self) -> dict[str, float]:
+        """The numbers alone, by name."""
+        rows, columns = self.cosines
+        return {
+            "row_norms": self.row_norms.value,
+            "column_norms": self.column_norms.value,
+            "rows": rows.rms.value,
+            "columns": columns.rms.value,
+            "blocks": self.blocks.value,
+        }
+
+
+@torch.no_grad()
+def arrangement(matrix: Tensor, kurtosis: float, generator: torch.Generator) -> Arrangement:
+    """Measured on `matrix`, whose rows and columns get equal norms in place."""
+    rows, columns = (norm_spread(matrix, dim, kurtosis) for dim in (1, 0))
+    even = fourth_moment(equalize_(matrix)) - 3
+    cosines = (
+        correlations(matrix, "rows", even, generator),
+        correlations(matrix, "columns", even, generator),
+    )
+    return Arrangement(rows, columns, cosines, block_contrast(matrix, even), even)
 
 
 def norms(matrix: Tensor, dim: int) -> Tensor:

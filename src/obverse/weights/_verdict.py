@@ -15,13 +15,8 @@ from .._core import BadInput, counted
 from .results import Correlations, Entries, Finding, Number, Offsets, Reversal, Spectrum, Verdict
 
 PRUNED_FROM = 0.05  # share of exact zeros
-MOST_SPIKES = 0.05  # of the singular values: with more, the spectrum is wide rather than spiked
-FEW_SPIKES = 3  # so many are spikes in the smallest layer
-
-
-def most_spikes(size: int) -> float:
-    """How many values beyond the edge are still spikes, of `size` singular values."""
-    return max(FEW_SPIKES, MOST_SPIKES * size)
+MANY, FEW = 0.05, 3  # of the singular values, and in the smallest layer
+MISSING_RANK = 0.05  # of the singular values that are 0: from there on the rank is what there is to say
 
 
 @dataclass(frozen=True)
@@ -40,27 +35,76 @@ def judge(
     blocks: Number,
     reversal: tuple[Reversal, ...],
     size: int,
+    dead: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0)),
 ) -> Judgement:
-    """All findings and what they come to; `size` is the number of singular values."""
+    """All findings and what they come to; `size` counts singular values, `dead` dead rows and columns."""
     norms = _norms(thresholds, spectrum)
     correlated = _correlations(thresholds, correlations)
     blocked = _blocks(thresholds, blocks)
     wide = _spectrum(thresholds, spectrum, size, causes=[norms, correlated, blocked])
-    recovery = _recovery(thresholds, reversal)
-    deciding = [wide, norms, correlated, blocked, recovery]
-    remarks = [_entries(thresholds, entries)] + ([_offsets(thresholds, offsets)] if offsets else [])
+    recovery, uncertain = _recovery(thresholds, reversal)
+    mean = _mean(thresholds, entries, spectrum)
+    deciding = [*(one for one in mean if one.decides), wide, norms, correlated, blocked, recovery]
+    about = _entries(thresholds, entries)
+    remarks = [about, *([_offsets(thresholds, offsets)] if offsets else []), *_dead(dead)]
+    remarks += [one for one in mean if not one.decides]
     findings = (*remarks, *deciding)
-    spikes = len(spectrum.spikes)
-    reasons = [finding.sentence for finding in deciding if not finding.random_like]
-    notes = "".join(f"; {remark.sentence}" for remark in remarks[:1] if not remark.random_like)
-    held = f"{counted(spikes, 'spike')} ({spectrum.spike_share:.1%} of the energy)"
+    reasons = [finding.sentence for finding in deciding if finding.random_like is False]
+    notes = [one.sentence for one in (*_dead(dead), *mean, about) if one.random_like is False]
+    notes = [note for note in notes if note not in reasons] + ([uncertain] if uncertain else [])
+    beside = "".join(f"; {note}" for note in notes)
+    outside = _outside(spectrum)
     if reasons:
-        if spikes and wide.random_like:
-            reasons.append(f"{held} beyond the bulk")
-        return Judgement("not random-like", f"not random-like: {'; '.join(reasons)}{notes}", findings)
-    if spikes:
-        return Judgement("random-like bulk with spikes", f"random-like bulk with {held}{notes}", findings)
-    return Judgement("random-like", f"random-like{notes}", findings)
+        if outside and wide.random_like:
+            reasons.append(f"{outside} beyond the bulk" if spectrum.spikes else outside)
+        return Judgement("not random-like", f"not random-like: {'; '.join(reasons)}{beside}", findings)
+    if any(finding.random_like is None for finding in deciding):
+        unsure = "; ".join(one.sentence for one in deciding if one.random_like is None)
+        return Judgement("cannot tell", f"cannot tell at this resolution: {unsure}{beside}", findings)
+    if spectrum.is_estimated:
+        beside = f", as far as a density of its singular values shows{beside}"
+    if outside:
+        sentence = f"random-like bulk with {outside}{beside}"
+        return Judgement("random-like bulk with spikes", sentence, findings)
+    return Judgement("random-like", f"random-like{beside}", findings)
+
+
+def _outside(spectrum: Spectrum) -> str:
+    """Spikes above and values below the bulk, in words; empty where there are none."""
+    parts = []
+    least = "at least " if spectrum.is_estimated else ""
+    if spectrum.spikes:
+        parts.append(
+            f"{least}{counted(len(spectrum.spikes), 'spike')} ({spectrum.spike_share:.1%} of the energy)"
+        )
+    if spectrum.below:
+        zeros = min(spectrum.null_directions, spectrum.below)
+        which = f" ({zeros} of them 0)" if zeros else ""
+        parts.append(f"{least}{counted(spectrum.below, 'singular value')} below it{which}")
+    return " and ".join(parts)
+
+
+def _dead(dead: tuple[tuple[int, int], tuple[int, int]]) -> list[Finding]:
+    """(dead, all) rows and columns."""
+    parts = [
+        f"{count} of {whole} {name} {'is' if count == 1 else 'are'} all 0 and left out"
+        for name, (count, whole) in zip(("rows", "columns"), dead, strict=True)
+        if count
+    ]
+    return [Finding("dead", False, ", ".join(parts), decides=False)] if parts else []
+
+
+def _mean(thresholds: Thresholds, entries: Entries, spectrum: Spectrum) -> list[Finding]:
+    """The mean of all entries is a part of rank one with a name of its own: no spike."""
+    if spectrum.mean_share > thresholds.spike_share:
+        return [
+            Finding("mean", False, f"the mean of the entries holds {spectrum.mean_share:.0%} of the energy")
+        ]
+    if not spectrum.mean_share:
+        return []
+    times = abs(entries.mean.value) / entries.scale.value
+    words = f"the mean of the entries is {times:.2f} of their standard deviation"
+    return [Finding("mean", False, words, decides=False)]
 
 
 def _entries(thresholds: Thresholds, entries: Entries) -> Finding:
@@ -77,11 +121,11 @@ def _entries(thresholds: Thresholds, entries: Entries) -> Finding:
         named = f"{law} rather than normal" if law != "normal" else "not normal"
         parts.append(f"entries are {named} (KS {entries.ks.value:.3f})")
     if not parts:
-        return Finding("entries", True, f"entries look normal (KS {entries.ks.value:.3f})")
+        return Finding("entries", True, f"entries look normal (KS {entries.ks.value:.3f})", decides=False)
     strong = [name for name, share in _shares(entries).items() if share >= 1]
     if strong:
         parts.append(f"their {' and '.join(strong)} would change the recovery error by 10 % or more")
-    return Finding("entries", False, ", ".join(parts))
+    return Finding("entries", False, ", ".join(parts), decides=False)
 
 
 def _shares(entries: Entries) -> dict[str, float]:
@@ -97,11 +141,11 @@ def _shares(entries: Entries) -> dict[str, float]:
 
 def _offsets(thresholds: Thresholds, offsets: Offsets) -> Finding:
     if offsets.mean == 0 and offsets.std == 0:
-        return Finding("offsets", True, "offsets are all 0")
+        return Finding("offsets", True, "offsets are all 0", decides=False)
     constant = offsets.ratio.value >= thresholds.offset_ratio
     words = "nearly constant" if constant else "not constant"
     ratio = min(offsets.ratio.value, 1e6)
-    return Finding("offsets", constant, f"offsets are {words} (|mean|/std {ratio:.3g})")
+    return Finding("offsets", constant, f"offsets are {words} (|mean|/std {ratio:.3g})", decides=False)
 
 
 def _norms(thresholds: Thresholds, spectrum: Spectrum) -> Finding:
@@ -152,47 +196,86 @@ def _blocks(thresholds: Thresholds, blocks: Number) -> Finding:
     return Finding("blocks", True, "no blocks of different scale")
 
 
+def _distance_that_counts(thresholds: Thresholds, spikes: int, size: int) -> float:
+    """The more values are taken off, the more freely the law fits the rest: at half, chance decides."""
+    return thresholds.spectrum_distance * max(1 - 2 * spikes / size, 0.0)
+
+
+def is_wide(thresholds: Thresholds, spikes: int, share: float, size: int) -> bool:
+    """Whether so many values hold most of the energy that they are the spectrum, not spikes beside a bulk."""
+    return spikes > max(FEW, MANY * size) and share > thresholds.spike_share
+
+
+def is_off_the_law(thresholds: Thresholds, distance: Number, error: float, spikes: int, size: int) -> bool:
+    """Whether the bulk is surely so far from the law that there is no speaking of spikes beside it."""
+    least = distance.value - error
+    return _unlikely(distance, thresholds) and least > _distance_that_counts(thresholds, spikes, size)
+
+
 def _spectrum(thresholds: Thresholds, spectrum: Spectrum, size: int, causes: list[Finding]) -> Finding:
-    far = _unlikely(spectrum.distance, thresholds) and spectrum.distance.value > thresholds.spectrum_distance
-    many = len(spectrum.spikes) > most_spikes(size)
+    error = spectrum.error or 0.0
+    value = spectrum.distance.value
+    spikes, least = len(spectrum.spikes), "at least " if spectrum.is_estimated else ""
+    from_size = _distance_that_counts(thresholds, spikes, size)
+    far = is_off_the_law(thresholds, spectrum.distance, error, spikes, size)
+    reach = f"distance {value:.3f}" + (f", at most {value + error:.3f}" if spectrum.is_estimated else "")
     rank = size - spectrum.null_directions
-    distance = f"distance {spectrum.distance.value:.3f}"
-    if rank < (1 - MOST_SPIKES) * size:
-        return Finding("spectrum", False, f"rank {rank} of {size}")
-    if spectrum.spike_share > thresholds.spike_share and not many:
-        held = f"hold{'s' * (len(spectrum.spikes) == 1)} {spectrum.spike_share:.0%} of the energy"
-        return Finding("spectrum", False, f"{counted(len(spectrum.spikes), 'spike')} {held}")
-    if not far and not many:
-        words = f"spectrum follows the Marchenko–Pastur law ({distance})"
-        if spectrum.spikes:
-            words += f" but for {counted(len(spectrum.spikes), 'spike')}"
-        return Finding("spectrum", True, words)
-    again = spectrum.rescaled.value <= thresholds.spectrum_distance or not _unlikely(
-        spectrum.rescaled, thresholds
+    if rank < (1 - MISSING_RANK) * size:
+        return Finding("spectrum", False, f"rank {'at most ' if least else ''}{rank} of {size}")
+    wide = is_wide(thresholds, spikes, spectrum.spike_share, size)
+    if spectrum.spike_share > thresholds.spike_share and not wide:
+        held = f"hold{'s' * (spikes == 1)} {spectrum.spike_share:.0%} of the energy"
+        return Finding("spectrum", False, f"{least}{counted(spikes, 'spike')} {held}")
+    if wide and not far:
+        words = (
+            f"{least}{spikes} of {size} values beyond its edge hold {spectrum.spike_share:.0%} of the energy"
+        )
+        return Finding("spectrum", False, f"spectrum off the Marchenko–Pastur law ({words})")
+    if not far and value + error > max(from_size, spectrum.critical) and spectrum.is_estimated:
+        low, high = max(value - error, 0.0), value + error
+        words = f"the spectrum is {low:.3f} to {high:.3f} away from the Marchenko–Pastur law"
+        found = f"; {_outside(spectrum)}" if spikes or spectrum.below else ""
+        return Finding("spectrum", None, f"{words}, {from_size:.3f} would count{found}")
+    if not far:
+        words = f"spectrum follows the Marchenko–Pastur law ({reach})"
+        parts = [f"{least}{counted(spikes, 'spike')}"] if spikes else []
+        if spectrum.below:
+            parts.append(f"{least}{counted(spectrum.below, 'value')} below it")
+        return Finding("spectrum", True, words + (f" but for {' and '.join(parts)}" if parts else ""))
+    words = f"spectrum off the Marchenko–Pastur law (distance {value:.3f}"
+    if spectrum.is_estimated:
+        words += f", at least {value - error:.3f}"
+    elif spikes == size // 2:  # no more are counted
+        least = "at least "
+    words += f", {least}{counted(spikes, 'value')} beyond its edge)" if spikes else ")"
+    found_causes = [cause for cause in causes if not cause.random_like]
+    again = spectrum.rescaled.value + (spectrum.rescaled_error or 0.0) <= thresholds.spectrum_distance or (
+        not spectrum.rescaled_error and not _unlikely(spectrum.rescaled, thresholds)
     )
-    found = [cause for cause in causes if not cause.random_like]
-    words = f"spectrum off the Marchenko–Pastur law ({distance}"
-    least = "at least " if len(spectrum.spikes) == size // 2 else ""  # no more are counted
-    words += f", {least}{counted(len(spectrum.spikes), 'value')} beyond its edge)" if many else ")"
-    if again and any(cause.aspect == "norms" for cause in found):
+    if again and any(cause.aspect == "norms" for cause in found_causes):
         words += ", by the norms alone: with equal norms it follows the law"
-    elif not found:
+    elif not found_causes:
         words += ", not by norms, correlations or blocks"
     return Finding("spectrum", False, words)
 
 
-def _recovery(thresholds: Thresholds, reversal: tuple[Reversal, ...]) -> Finding:
+def _recovery(thresholds: Thresholds, reversal: tuple[Reversal, ...]) -> tuple[Finding, str]:
+    """The finding, and a remark where the ratio is above its threshold but not surely."""
     random = [one for one in reversal if one.source == "random"]
     if not random:
-        return Finding("recovery", True, "recovery not measured")
+        return Finding("recovery", True, "recovery not measured"), ""
     worst = max(random, key=lambda one: one.interval[0])
     low, high = worst.interval
+    most = thresholds.recovery_ratio
     words = f"{worst.ratio.value:.2f} × that of its shuffled entries ({low:.2f} to {high:.2f})"
-    if low > thresholds.recovery_ratio:
-        return Finding("recovery", False, f"recovery error {words}")
-    if high < 1 / thresholds.recovery_ratio:
-        return Finding("recovery", True, f"recovers better than random: error {words}")
-    return Finding("recovery", True, f"recovery error {words}")
+    if low > most:
+        return Finding("recovery", False, f"recovery error {words}"), ""
+    if worst.ratio.value > most:
+        words = f"recovery error {words}: too uncertain to say that it is above {most:g}"
+        return Finding("recovery", True, words), words
+    if high < 1 / most:
+        return Finding("recovery", True, f"recovers better than random: error {words}"), ""
+    return Finding("recovery", True, f"recovery error {words}"), ""
 
 
 def _unlikely(number: Number, thresholds: Thresholds) -> bool:

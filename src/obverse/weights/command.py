@@ -164,7 +164,14 @@ def audit(
         else:
             print_comparison(comparison)
     if out is not None:
-        write_result(found, RESULT, out, as_json=as_json, files=partial(write_beside, found, other))
+        write_result(
+            found,
+            RESULT,
+            out,
+            as_json=as_json,
+            files=partial(write_beside, found, other),
+            beside=("audit.csv", AGAINST),
+        )
     failing = [layer.name for layer in found.layers if layer.verdict in FAIL_ON[fail_on]]
     if failing:
         typer.echo(f"obverse: --fail-on {fail_on}: {len(failing)} of {len(found.layers)} layers", err=True)
@@ -195,39 +202,41 @@ def write_beside(found: Audit, other: Audit | None, out: Path) -> tuple[str, ...
     """audit.csv, and against.json for what it is compared with."""
     from .results import to_csv, write_audit
 
-    write_text(out / "audit.csv", to_csv(found))
     if other is not None:
         write_audit(other, out / AGAINST)
-    else:  # one that an earlier audit left there is not about this one
+    else:  # one that lies there is not about this audit
         with explained(out):
             (out / AGAINST).unlink(missing_ok=True)
+    write_text(out / "audit.csv", to_csv(found))
     return ()
 
 
 COLOURS: dict[Verdict, str] = {
     "random-like": "green",
     "random-like bulk with spikes": "yellow",
+    "cannot tell": "yellow",
     "not random-like": "red",
     "not judged": "dim",
 }
 SHORT: dict[Verdict, str] = {
     "random-like": "random-like",
     "random-like bulk with spikes": "spikes",
+    "cannot tell": "cannot tell",
     "not random-like": "not",
     "not judged": "not judged",
 }
 CONSTANT = 1e6  # |mean| / std of offsets that are all the same but for rounding
 NORMAL = "distance of the entries to a normal law"
 LAW = "distance of the singular values to the Marchenko–Pastur law"
-RATIO = "recovery error ÷ that of the same entries shuffled, at the sparsity where it is largest"
+RATIO = "recovery error ÷ that of the same entries shuffled, at the sparsity where it is surely largest"
 
 
 def print_audit(audit: Audit) -> None:
-    """The table, a sentence about each layer that is not random-like, the summary."""
+    """The table, a sentence about each layer that is not or may not be random-like, the summary."""
     console = open_console()
-    print_grid(console, audit_columns(audit), "not as random entries have it")
+    print_grid(console, audit_columns(audit), "differs from random entries: what the verdict rests on")
     for layer in audit.layers:
-        if layer.verdict == "not random-like":
+        if layer.verdict in ("not random-like", "cannot tell"):
             say(console, f"{layer.name}: {layer.sentence}")
     say(console, audit.summary, "bold")
 
@@ -259,13 +268,10 @@ def audit_columns(audit: Audit) -> list[Column]:
         aspect: str = "",
         **look: Any,
     ) -> Column:
-        """`cell` of each row that has a value in the column `needs`; a finding about `aspect` marks it."""
+        """`cell` of rows with a value in the column `needs`; a deciding finding about `aspect` marks it."""
         cells = tuple(NONE if row[needs] is None else cell(row) for row in table)
         marked = frozenset(
-            at
-            for at, layer in enumerate(audit.layers)
-            if cells[at] != NONE
-            and any(one.aspect == aspect and not one.random_like for one in layer.findings)
+            at for at, layer in enumerate(audit.layers) if cells[at] != NONE and aspect in layer.off
         )
         return Column(title, cells, meaning, marked, **look)
 
@@ -285,7 +291,6 @@ def audit_columns(audit: Audit) -> list[Column]:
             lambda row: f"{row['entries_ks']:.3f}",
             NORMAL,
             needs="entries_ks",
-            aspect="entries",
             drop=2,
         ),
         column(
@@ -293,10 +298,15 @@ def audit_columns(audit: Audit) -> list[Column]:
             lambda row: _ratio(row["offsets_ratio"]),
             "|mean|/std of the biases",
             needs="offsets_ratio",
-            aspect="offsets",
             drop=8,
         ),
-        column("spectrum", _distance, f"{LAW} (+ spikes)", needs="spectrum_distance", aspect="spectrum"),
+        column(
+            "spectrum",
+            _distance,
+            f"{LAW} (+ spikes, − values below it)",
+            needs="spectrum_distance",
+            aspect="spectrum",
+        ),
         column(
             "norms",
             lambda row: f"{max(row['row_norms'], row['column_norms']):.2f}",
@@ -368,10 +378,12 @@ def _ratio(value: float) -> str:
 
 
 def _distance(row: dict[str, Any]) -> str:
-    """With ≈ where the spectrum is an estimated density, and the number of spikes where there are any."""
+    """With ≈ where it is of an estimated density, and the numbers of spikes and of values below the bulk."""
     estimated = "≈" if row["spectrum_method"] == "lanczos" else ""
-    spikes = f" +{row['spikes']}" if row["spikes"] else ""
-    return f"{estimated}{row['spectrum_distance']:.3f}{spikes}"
+    least = "≥" if estimated else ""
+    spikes = f" +{least}{row['spikes']}" if row["spikes"] else ""
+    below = f" −{least}{row['values_below']}" if row["values_below"] else ""
+    return f"{estimated}{row['spectrum_distance']:.3f}{spikes}{below}"
 
 
 def _cosine(row: dict[str, Any]) -> str:
@@ -382,7 +394,10 @@ def _cosine(row: dict[str, Any]) -> str:
 def _verdict(row: dict[str, Any]) -> str:
     if row["verdict"] != "random-like bulk with spikes" or row["spikes"] is None:
         return str(row["verdict"])
-    return f"bulk, {counted(row['spikes'], 'spike')}"
+    least = "≥ " if row["spectrum_method"] == "lanczos" else ""
+    parts = [f"{least}{counted(row['spikes'], 'spike')}"] if row["spikes"] else []
+    parts += [f"{least}{row['values_below']} below"] if row["values_below"] else []
+    return ", ".join(["bulk", *parts])
 
 
 def _turn(one: LayerChange) -> str:

@@ -40,10 +40,11 @@ if TYPE_CHECKING:
 TONES: dict[Verdict, str] = {
     "random-like": "good",
     "random-like bulk with spikes": "mixed",
+    "cannot tell": "unsure",
     "not random-like": "bad",
     "not judged": "none",
 }
-WORST_FIRST = ("bad", "mixed", "good", "none")
+WORST_FIRST = ("bad", "unsure", "mixed", "good", "none")
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def card(
         },
         cells=() if layer.verdict == "not judged" else cells(Pair(layer, twin, lines)),
         lines=tuple(lines.values()),
-        facts=(*_about_entries(layer.entries), *_about_spectrum(layer.spectrum)),
+        facts=(*_about_dead(layer), *_about_entries(layer.entries), *_about_spectrum(layer.spectrum)),
         spikes=spikes,
         more_spikes=more_spikes,
         reversal=reversal_table(layer.reversal, () if twin is None else twin.reversal),
@@ -159,11 +160,21 @@ def _about_entries(entries: Entries | None) -> list[str]:
     return facts
 
 
+def _about_dead(layer: LayerAudit) -> list[str]:
+    counts = ((layer.dead_rows, layer.rows, "rows"), (layer.dead_columns, layer.columns, "columns"))
+    parts = [f"{whole(dead)} of {whole(of)} {name}" for dead, of, name in counts if dead]
+    return [f"All zero, and left out of all numbers: {', '.join(parts)}."] if parts else []
+
+
 def _about_spectrum(spectrum: Spectrum | None) -> list[str]:
     if spectrum is None or spectrum.method == "exact":
         return []
-    error = "" if spectrum.error is None else f", good to ±{number(spectrum.error)}"
-    return [f"Too large for exact singular values in the time given: a Lanczos density{error}."]
+    error = "" if spectrum.error is None else f" good to ±{number(spectrum.error)}"
+    return [
+        "No exact singular values in the time given: a Lanczos density, "
+        f"whose distance is{error or ' estimated'}. "
+        "Numbers of spikes and of values below the bulk are lower bounds."
+    ]
 
 
 def changes(comparison: Comparison) -> list[str]:

@@ -16,10 +16,13 @@ from typing import Any, ClassVar, Literal
 
 from .._core import ObverseError, Record, counted, printable, read_record, record_text, write_text
 
-Verdict = Literal["random-like", "random-like bulk with spikes", "not random-like", "not judged"]
+Verdict = Literal[
+    "random-like", "random-like bulk with spikes", "cannot tell", "not random-like", "not judged"
+]
 VERDICTS: tuple[Verdict, ...] = (
     "random-like",
     "random-like bulk with spikes",
+    "cannot tell",
     "not random-like",
     "not judged",
 )
@@ -99,7 +102,11 @@ class Spike(Record):
 
 @dataclass(frozen=True)
 class Spectrum(Record):
-    """Singular values against the Marchenko–Pastur law (quarter circle when square)."""
+    """Singular values against the Marchenko–Pastur law (quarter circle when square).
+
+    They are those of the live rows and columns with the mean of all entries taken off. From a Lanczos
+    density, the numbers of spikes, of values below and of null directions are lower bounds.
+    """
 
     method: Literal["exact", "lanczos"]
     scale: float  # of the entries, as fitted to the bulk
@@ -114,7 +121,16 @@ class Spectrum(Record):
     stable_rank: Number  # ‖W‖²_F / ‖W‖²
     null_directions: int  # singular values that are zero
     values: tuple[float, ...]  # singular values, ascending; thinned to at most a few hundred quantiles
-    error: float | None = None  # of the distances, where the spectrum is a Lanczos density
+    error: float | None = None  # of the distance, where the spectrum is a Lanczos density
+    critical: float = 0.0  # the distance that noise exceeds with the chance `level`
+    rescaled_error: float | None = None  # of `rescaled`, where that is from a density
+    below: int = 0  # singular values below what noise has
+    mean_share: float = 0.0  # of the energy: the mean of all entries
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether it is a density: counts are lower bounds then."""
+        return self.method == "lanczos"
 
 
 @dataclass(frozen=True)
@@ -162,11 +178,14 @@ class Reversal(Record):
 
 @dataclass(frozen=True)
 class Finding(Record):
-    """One aspect of a layer in words."""
+    """One aspect of a layer in words; `random_like` is None where it cannot be told."""
 
-    aspect: Literal["entries", "offsets", "spectrum", "norms", "correlations", "blocks", "recovery"]
-    random_like: bool
+    aspect: Literal[
+        "entries", "offsets", "dead", "mean", "spectrum", "norms", "correlations", "blocks", "recovery"
+    ]
+    random_like: bool | None
     sentence: str
+    decides: bool = True  # whether the verdict rests on it, or it is a remark
 
 
 @dataclass(frozen=True)
@@ -190,11 +209,21 @@ class LayerAudit(Record):
     blocks: Number | None = None  # contrast between blocks of the matrix that rows and columns don't explain
     reversal: tuple[Reversal, ...] = ()
     seconds: float = 0.0
+    dead_rows: int = 0  # all zero: left out of everything that is measured
+    dead_columns: int = 0
 
     def worst(self, source: Literal["random", "data"] = "random") -> Reversal | None:
-        """The sparsity at which the layer does worst against its shuffled entries."""
+        """The sparsity at which the layer surely does worst against its shuffled entries.
+
+        By the lower end of the interval, which decides about the verdict.
+        """
         found = [one for one in self.reversal if one.source == source]
-        return max(found, key=lambda one: one.ratio.value, default=None)
+        return max(found, key=lambda one: one.interval[0], default=None)
+
+    @property
+    def off(self) -> tuple[str, ...]:
+        """The aspects that decide against random-like; remarks are not among them."""
+        return tuple(one.aspect for one in self.findings if one.decides and one.random_like is False)
 
     @property
     def ratio(self) -> Number | None:
@@ -226,7 +255,7 @@ class Audit(Record):
         judged = [layer for layer in self.layers if layer.verdict != "not judged"]
         if not judged:
             return f"no layer of {len(self.layers)} is large enough to judge"
-        counts = [f"{self.count(verdict)} {verdict}" for verdict in VERDICTS[:3] if self.count(verdict)]
+        counts = [f"{self.count(verdict)} {verdict}" for verdict in VERDICTS[:-1] if self.count(verdict)]
         too_small = len(self.layers) - len(judged)
         tail = f" ({too_small} too small to judge)" if too_small else ""
         return f"{counted(len(judged), 'layer')}: {', '.join(counts)}{tail}"
@@ -332,6 +361,10 @@ _PLACES = {
     "spike_share": "layer.spectrum.spike_share",
     "stable_rank": "layer.spectrum.stable_rank.value",
     "null_directions": "layer.spectrum.null_directions",
+    "values_below": "layer.spectrum.below",
+    "mean_share": "layer.spectrum.mean_share",
+    "dead_rows": "layer.dead_rows",
+    "dead_columns": "layer.dead_columns",
     **{f"row_cosine_{name}": f"row_cosines.{place}" for name, place in _COSINES.items()},
     **{f"column_cosine_{name}": f"column_cosines.{place}" for name, place in _COSINES.items()},
     "blocks": "layer.blocks.value",
@@ -379,7 +412,7 @@ def _row(layer: LayerAudit) -> dict[str, Any]:
     spikes = () if layer.spectrum is None else layer.spectrum.spikes
     parts = {
         "layer": layer,
-        "aspects": ", ".join(one.aspect for one in layer.findings if not one.random_like),
+        "aspects": ", ".join(one.aspect for one in layer.findings if one.random_like is False),
         "spikes": None if layer.spectrum is None else len(spikes),
         "largest_spike": max((spike.strength for spike in spikes), default=None),
         "row_cosines": sides.get("rows"),

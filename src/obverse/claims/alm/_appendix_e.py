@@ -71,6 +71,9 @@ stated = register(
             "(√(1 − c²) + (π − arccos c)c)/π that of a ReLU layer's two outputs."
         ),
         source=f"{APPENDIX}, before eq. 27, and eqs 27 and 28; the size of the change is derived here",
+        place=(
+            "“h_1 = r(W_2 h̃_2), x' = r(W_1 h̃_1)”, Appendix E, line 618, and eqs 27 and 28, lines 630 and 636"
+        ),
         grid=grid(n=1000, m=1000, k=40, replaced=(5, 10, 20, 40), formula="printed", trials=10),
         quick=grid(n=300, m=300, k=20, replaced=(5, 20), formula="printed", trials=10),
         predict=predict_change,

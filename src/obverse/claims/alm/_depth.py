@@ -1,7 +1,7 @@
 """One to eight layers: how the error grows with depth, whether state evolution foresees it, where it ends.
 
-The paper proves two and three layers and remarks that reversibility was "verified empirically up to 6". What
-holds is said here in numbers. Tops have equal entries, so that only weights and masks are random.
+The paper proves two and three layers and remarks that Property (b), h̃ ≈ h, was "verified empirically" for up
+to 6. What holds is said here in numbers. Tops have equal entries, so that only weights and masks are random.
 """
 
 from __future__ import annotations
@@ -109,16 +109,47 @@ SQUARED = tuple(
 LABELS: dict[str, int | float] = {"k0": 8192, "k": 1, "n": 50, "r": 2, "c": 1, "nets": 36, "draws": 100}
 FEWER: dict[str, int | float] = {**LABELS, "k0": 2048, "nets": 12}
 
-stated = register(
+register(
     Claim(
         id="alm.depth",
         title="Reversible up to six layers",
+        statement=(
+            "With up to 6 layers h̃ ≈ h at the top, read as ‖h̃ − h‖² ≤ ½‖h‖² (h̃ = 0 has ‖h‖²), at the best "
+            "constant offset of each layer in turn, for k_j = k_0/2^j, k_0 = 4096, no dropout (n_j = k_j) "
+            "and 32 of 128 units active at the top."
+        ),
+        source=REMARK,
+        place=(
+            "“We have verified empirically that Property (b) holds for up to 6 layers”, Section 3, below "
+            "eq. 14, line 183; Property (b) is “r(Wᵀx̃ + b) ≈ h”, Section 2, line 52"
+        ),
+        grid=tuple(setting for setting in SQUARED if setting["r"] == 2 and setting["c"] == 1),
+        quick=grid(k0=2048, k=32, n=128, r=2, c=1, depth=(2, 6), nets=8, draws=64),
+        predict=half,
+        measure=measure_squared,
+        rule=MeanBelow(),
+        quantity="‖h̃ − h‖²/‖h‖² at the top",
+        axis="depth",
+        expected="failed",
+        remark=(
+            "0.20 at 2 layers, 0.61 at 4, 0.94 at 6: hardly better than h̃ = 0 (by the recursion of "
+            "alm.depth.evolution 0.84 at 6 for k_0 = 8192). The sizes and the half are ours, the paper has "
+            "none: a failure says that these sizes are too small, not that all are. By the recursion 6 "
+            "layers stay below a half from k_(j−1)/k_j = 9.5 on, which makes x too large to draw here. Which "
+            "unit was active is found all the same (alm.depth.label)."
+        ),
+    )
+)
+stated = register(
+    Claim(
+        id="alm.depth.label",
+        title="Six layers still tell which unit was active",
         statement=(
             "With up to 6 layers, one of n_ℓ = 50 units active at the top, k_j = k_0/2^j and no dropout "
             "(n_j = k_j), the feedforward net with constant offsets names the unit that x was generated "
             "from, wrong in less than half of the draws (a guess: 0.98)."
         ),
-        source=REMARK,
+        source=f"beyond {REMARK}",
         grid=grid(**LABELS, depth=(2, 4, 6)),
         quick=grid(**FEWER, depth=(2, 4)),
         predict=half,
@@ -126,11 +157,12 @@ stated = register(
         rule=MeanBelow(),
         quantity="share of wrong answers",
         axis="depth",
+        reading="beyond the paper",
         twin="alm.depth.eight",
         remark=(
-            "The paper does not say what was verified for 6 layers, nor at which widths. At k_0 = 8192 the "
-            "unit is found; h̃ itself comes out too short, as each layer loses the weakest of its support. "
-            "What counts is k_0/k_ℓ, of which one more layer takes a factor of about 4 n_j/k_j."
+            "At k_0 = 8192 the unit is found; h̃ itself comes out too short, as each layer loses the weakest "
+            "of its support (alm.depth). What counts is k_0/k_ℓ, of which one more layer takes a factor of "
+            "about 4 n_j/k_j."
         ),
     )
 )
@@ -143,7 +175,6 @@ register(
         ),
         grid=grid(**{**LABELS, "nets": 12}, depth=(8,)),
         quick=grid(**FEWER, depth=(8,)),
-        reading="beyond the paper",
         expected="failed",
         remark=(
             "What each layer loses of its support and adds as noise has drowned the signal: more inputs "
@@ -157,7 +188,8 @@ register(
         title="State evolution of the error",
         statement=(
             "‖h̃ − h‖²/‖h‖² at the top of 1 to 8 layers with k_j = k_0/r^j, n_j = c·k_j and the best "
-            "constant offset of each layer in turn is what a recursion of a signal and a noise predicts."
+            "constant offset of each layer in turn is what a recursion of a signal and a noise predicts, "
+            "within 3 %."
         ),
         source=f"beyond {REMARK}",
         grid=SQUARED,
@@ -165,18 +197,18 @@ register(
         predict=predict_squared,
         measure=measure_squared,
         # The recursion leaves out that ‖h^(j)‖² varies by 6/k_j from draw to draw while offsets do not: at
-        # the smallest layers here, of 32 to 240 units kept, a share of some percent.
-        rule=Equal(tolerance=0.05),
+        # the smallest layers here, of 32 to 240 units kept, a share of up to 3 percent.
+        rule=Equal(tolerance=0.03),
         quantity="‖h̃ − h‖²/‖h‖² at the top",
         axis="depth",
         series="r",
         reading="beyond the paper",
     )
 )
-WIDER: dict[str, int | float] = {"k0": 8192, "k": 32, "n": 320, "r": 2, "c": 1, "nets": 24, "draws": 64}
-for id, tops, ratios, found in (
-    ("alm.depth.direction", "32 of 320 units", "r = 2, c = 1", "held"),
-    ("alm.depth.direction.narrow", "one of 50 units", "r = 3, c = 2", "failed"),
+WIDER: dict[str, int | float] = {"k0": 8192, "k": 128, "n": 1280, "r": 2, "c": 1, "nets": 24, "draws": 64}
+for id, layers, tops, ratios, found in (
+    ("alm.depth.direction", "3 layers", "128 of 1280 units", "r = 2, c = 1", "held"),
+    ("alm.depth.direction.narrow", "3 and 4 layers", "one of 50 units", "r = 3, c = 2", "failed"),
 ):
     narrow = found == "failed"
     register(
@@ -184,20 +216,26 @@ for id, tops, ratios, found in (
             id=id,
             title="State evolution of the direction" + (", narrow tops" if narrow else ""),
             statement=(
-                f"1 − cos²(h̃, h) at the top of 3 and 4 layers with k_j = k_0/r^j, n_j = c·k_j, {ratios}, and "
-                f"{tops} at the top is what the recursion predicts, offsets chosen for the signal of the "
-                "layer above."
+                f"1 − cos²(h̃, h) at the top of {layers} with k_j = k_0/r^j, n_j = c·k_j, {ratios}, "
+                f"and {tops} at the top is what the recursion predicts, within 3 %, offsets chosen for the "
+                "signal of the layer above."
             ),
             source=f"beyond {REMARK}",
-            grid=grid(**({**FEWER, "r": 3, "c": 2, "nets": 24} if narrow else WIDER), depth=(3, 4)),
+            grid=grid(**{**FEWER, "r": 3, "c": 2, "nets": 24}, depth=(3, 4))
+            if narrow
+            else grid(**WIDER, depth=3),
             quick=grid(
-                **({**FEWER, "k0": 1024, "r": 3, "c": 2} if narrow else {**WIDER, "k0": 2048, "nets": 12}),
+                **(
+                    {**FEWER, "k0": 1024, "r": 3, "c": 2}
+                    if narrow
+                    else {**WIDER, "k0": 2048, "k": 32, "n": 320, "nets": 12}
+                ),
                 depth=(3, 4),
             ),
             predict=predict_direction,
             measure=measure_direction,
             # What the recursion leaves out, that signal and norms vary from draw to draw, is of order 1/k.
-            rule=Equal(tolerance=0.08),
+            rule=Equal(tolerance=0.03),
             quantity="1 − cos² at the top",
             axis="depth",
             reading="beyond the paper",

@@ -50,6 +50,7 @@ register(
             "(k/t)·ln m, does not grow with t."
         ),
         source=SOURCE,
+        place="“‖r(2Wᵀx^drop + b') − h‖² ≤ Õ(k/t)·‖h‖²”, Section 2.2, Theorem 2.4, eq. 10, lines 122 to 124",
         grid=inside((900, 2_800, 9_000, 28_000, 90_000), 3, 100),
         quick=inside((900, 2_800, 9_000), 3, 100),
         predict=rate,

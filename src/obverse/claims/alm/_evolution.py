@@ -138,7 +138,7 @@ def _least(state: State, cost: Callable[[Layer], float]) -> float:
     def at(offset: float) -> float:
         return cost(state.at(offset))
 
-    # 8 times the noise silences all that is noise, −4 times the noise lets all of it pass
+    # 8 times the noise removes all that is noise, −4 times the noise lets all of it pass
     bounds = _around(at, state.noise * np.linspace(-4, 8, 49))
     options = {"xatol": 1e-6 * state.noise}
     return float(optimize.minimize_scalar(at, bounds=bounds, method="bounded", options=options).x)

@@ -71,6 +71,7 @@ register(
             "√(ln m) does not grow with t over two decades (k < t < k²)."
         ),
         source=SOURCE,
+        place="“‖Wᵀx − h‖∞ ≤ δ‖h‖” for “δ = Õ(1/√t)”, Section 2.2, Lemma 2.5, eq. 11, lines 137 to 139",
         grid=grid(n=40000, m=500, k=160, t=(200, 500, 1000, 2000, 5000, 10000, 20000), draws=20, trials=12),
         quick=grid(n=20000, m=100, k=80, t=(100, 300, 1000, 3000, 6000), draws=20, trials=10),
         predict=rate,

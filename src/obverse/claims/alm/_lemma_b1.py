@@ -120,6 +120,7 @@ register(
             "(the paper's Õ(σ⁻³), with constant 1)."
         ),
         source=SOURCE,
+        place="“E[w·r(wh + ξ)] = h/2 ± Õ(1/σ³)”, Appendix B, Lemma B.1, line 364",
         grid=_within((1, 2, 5, 10, 20), 2**13, 100) + _within((50, 100), 2**17, 100),  # σ⁻³ asks for them
         quick=_within((1, 10), 2**13, 60) + _within((100,), 2**17, 40),
         predict=third_power,
@@ -164,6 +165,7 @@ register(
         title="Second moment of one term: bound",
         statement="For w ~ N(0, 1), ξ ~ N(0, σ²) and 0 ≤ h ≤ log σ, E[w²·r(wh + ξ)²] ≤ 3h² + σ².",
         source=SOURCE,
+        place="“E[w²·r(wh + ξ)²] ≤ 3h² + σ²”, Appendix B, Lemma B.1, line 364",
         grid=_within((1, 2, 5, 10, 20, 50, 100), 2**13, 50),
         quick=_within((1, 10, 100), 2**12, 20),
         predict=square_bound,

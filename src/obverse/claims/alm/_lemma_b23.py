@@ -120,6 +120,10 @@ register(
             "|E[uv·r(s)²] − E[u·r(s)]·E[v·r(s)]| = Õ(1): its ratio to log²σ does not grow with σ."
         ),
         source=f"{PAPER}, Lemma B.2",
+        place=(
+            "“|E[uv·r(au + bv + ξ)²] − E[ur(au + bv + ξ)] E[vr(au + bv + ξ)]| = Õ(1)”, Appendix B, Lemma "
+            "B.2, line 421"
+        ),
         grid=_pairs((2, 5, 10, 20, 50, 100, 200), 2**13, 80),
         quick=_pairs((2, 5, 20, 50, 200), 2**12, 30),
         predict=pair_rate,
@@ -164,6 +168,7 @@ stated = register(
             "r = log σ, E|H(z)| = Õ(1/σ): its ratio to log³σ/σ does not grow with σ."
         ),
         source=f"{PAPER}, Lemma B.3",
+        place="“E[|H(z)|] ≤ Õ(1/σ)”, Appendix B, Lemma B.3, line 450",
         grid=tuple(
             {"sigma": sigma, "r": round(log(sigma), 4), "trials": 100, "batch": 4000}
             for sigma in (10, 20, 50, 100, 200, 500, 1000)

@@ -79,6 +79,10 @@ register(
             "(the power of n: alm.prop2.2.exponent)."
         ),
         source=SOURCE,
+        place=(
+            "“the recovered hidden variable ĥ = Wᵀx satisfies that ‖ĥ − h‖∞ ≤ Õ(√(m/n))”, up to scaling, "
+            "Section 2.1, Proposition 2.2, line 90"
+        ),
         grid=_wider(1600, (50, 100, 200, 400, 800, 1200), 120),
         quick=_wider(800, (50, 100, 200, 400, 600), 100),
         predict=rate,

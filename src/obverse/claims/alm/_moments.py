@@ -159,6 +159,7 @@ register(
             "constant 1)."
         ),
         source=f"{PAPER}, proof of Lemma 2.5, eq. 19",
+        place="“E[ĥ_i|h] … = h_i ± Õ(1/(k^{3/2}))”, Appendix A, proof of Lemma 2.5, eq. 19, line 308",
         grid=BIAS,
         quick=BIAS[:4],
         predict=bias_rate,
@@ -208,6 +209,7 @@ register(
             "(k < t < k²), averaged over the support."
         ),
         source=f"{PAPER}, Claim A.2",
+        place="“Var[ĥ_i|h] ≤ O(k/t)”, Appendix A, Claim A.2, line 343",
         grid=VARIANCE,
         quick=VARIANCE[:4],
         predict=variance_rate,
@@ -266,6 +268,7 @@ stated = register(
             "to 1/t does not grow with t."
         ),
         source=f"{PAPER}, Lemma B.4",
+        place="“|E[ĥ_i ĥ_j] − E[ĥ_i] E[ĥ_j]| ≤ Õ(1/t)”, Appendix B, Lemma B.4, line 472",
         grid=COVARIANCE,
         quick=COVARIANCE_QUICK,
         predict=covariance_rate,
@@ -306,6 +309,7 @@ stated = register(
             "k²/t does not grow with t, where k grows as t^(2/3)."
         ),
         source=f"{PAPER}, Lemma B.5",
+        place="“E[|u_Kᵀ(ĥ_K − E ĥ_K)|²] ≤ Õ(k²/t)”, Appendix B, Lemma B.5, lines 488 to 490",
         grid=FORM,
         quick=FORM[:6],
         predict=form_rate,

@@ -120,7 +120,7 @@ SPARSE = grid(n=15_000, t=300, skew=0.0, **BASE, trials=10) + grid(
     n=30_000, t=600, skew=0.0, **BASE, trials=6
 )
 DENSE = grid(n=1_500, t=(300, 750, 1_200), skew=0.0, **BASE, trials=30)
-SKEWED = grid(n=15_000, t=(300, 600), skew=1.0, **BASE, trials=8)
+SKEWED = grid(n=15_000, t=300, skew=1.0, **BASE, trials=40)
 DENSE_QUICK = grid(n=1_500, t=300, skew=0.0, **BASE, trials=8)
 SKEWED_QUICK = grid(n=6_000, t=300, skew=1.0, **BASE, trials=8)
 RATIO = "error, offsets of their own ÷ uniform"
@@ -182,10 +182,11 @@ register(
         statement=(
             "Where all units are equally often active, the least error with an offset for each unit over "
             "that with a uniform one is that of the closed form at t/(1 − ρJ(κ)) over that at t, with J(κ) = "
-            "(√(1 − κ²) + (π − arccos κ)κ)/π and κ = k/m, within 4 %."
+            "(√(1 − κ²) + (π − arccos κ)κ)/π and κ = k/m, within 2 %."
         ),
         predict=less_noise,
-        rule=Equal(tolerance=0.04),
+        # as much as finding m offsets by search costs, and the normal approximation at t = 300
+        rule=Equal(tolerance=0.02),
     )
 )
 
@@ -198,6 +199,9 @@ register(
             "Õ(k/t)·‖h‖², read as: the mean, divided by (k/t)·ln m, does not grow with t."
         ),
         source=SOURCE,
+        place=(
+            "“an almost uniform offset vector b … is enough”, Section 2.2, remark after Theorem 2.4, line 129"
+        ),
         grid=tuple(
             {"n": 5 * t, "m": 100, "k": 10, "t": t, "skew": 1.0, "calibration": 200, "trials": 10}
             for t in (400, 800, 1_600, 3_200, 6_400, 12_800, 40_000)
@@ -244,10 +248,12 @@ register(
     stated.other(
         title="What offsets of their own gain, where activity is skewed",
         statement=(
-            "Where unit i is active with weight 1/i, the error with the best offset for each unit over that "
-            "with the best uniform offset is the ratio of the least closed-form errors, within 3 %."
+            "Where unit i is active with weight 1/i and few inputs are kept (ρ = 0.02), the error with the "
+            "best offset for each unit over that with the best uniform offset is the ratio of the least "
+            "closed-form errors, within 2 %."
         ),
         predict=closed_ratio,
-        rule=Equal(tolerance=0.03),
+        # ρ·J(κ) = 0.7 % of the noise, which the closed form does not take away, and as much for the search
+        rule=Equal(tolerance=0.02),
     )
 )

@@ -85,7 +85,7 @@ def at_delta(
 
 
 STEPS = [(40, t) for t in (200, 800, 1_500, 5_000, 20_000)]
-BELOW_ONE = [(10, t) for t in (2_000, 4_000, 8_000, 20_000)]  # silence has an error of 1
+BELOW_ONE = [(10, t) for t in (2_000, 4_000, 8_000, 20_000)]  # h̃ = 0 has an error of 1
 SPARSITIES = [(k, 20_000) for k in (4, 6, 8, 11, 16)]
 
 register(
@@ -97,6 +97,7 @@ register(
             "−δ‖h‖ makes every off-support coordinate of r(Wᵀx − δ‖h‖) exactly zero."
         ),
         source=SOURCE,
+        place="“For any i with h_i = 0 … r(ĥ_i + b) = 0 = h_i”, Section 2.2, proof of Theorem 2.3, line 145",
         grid=at_delta(2_000, STEPS, "half-normal", 300),
         quick=at_delta(1_000, STEPS[:4], "half-normal", 200),
         predict=delta,
@@ -117,6 +118,7 @@ register(
         title="The error at the proof's offset",
         statement=f"Under one W, ‖r(Wᵀx − δ‖h‖) − h‖² ≤ 4kδ²·‖h‖² with {DELTA}, where 4kδ² < 1.",
         source=SOURCE,
+        place="“‖r(ĥ + b) − h‖² … ≤ 4kδ²‖h‖²”, Section 2.2, proof of Theorem 2.3, line 145",
         grid=at_delta(400, BELOW_ONE, "half-normal", 300),
         quick=at_delta(400, BELOW_ONE[:2], "half-normal", 200),
         predict=squared_bound,
@@ -193,6 +195,7 @@ stated = register(
             "(k/t)·ln m it does not grow with k."
         ),
         source=NOTES,
+        place="“b = −δ‖h‖_1”, notes, proof of Theorem 2.3, line 123",
         grid=at_delta(500, SPARSITIES, "equal", 100, weights=16, norm=1),
         quick=at_delta(300, SPARSITIES[::2], "equal", 100, weights=3, norm=1),
         predict=rate,

@@ -66,6 +66,7 @@ register(
             "not grow with t."
         ),
         source=SOURCE,
+        place="“‖r(Wᵀx + b) − h‖² ≤ Õ(k/t)·‖h‖²”, Section 2.2, Theorem 2.3, eq. 9, lines 115 to 117",
         grid=inside((900, 2_800, 9_000, 28_000, 90_000), 3, 100),
         quick=inside((900, 2_800, 9_000), 3, 100),
         predict=rate,

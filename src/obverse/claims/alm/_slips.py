@@ -149,6 +149,7 @@ stated = register(
             "A mask n_drop ∈ {0,1}^n that keeps each entry with probability ρ has Pr[n_drop] = ρ^‖n_drop‖₀."
         ),
         source=f"{PAPER}, eq. 2",
+        place="“Pr[n_drop] = ρ^{‖n_drop‖_0}”, Section 2, eq. 2, line 60",
         grid=PATTERNS,
         quick=PATTERNS_QUICK,
         predict=pattern_printed,
@@ -184,6 +185,7 @@ stated = register(
         title="Size of x, as printed",
         statement="The expected number of non-zeros of x = r(αWh) ⊙ n_drop is t = ρn.",
         source=f"{PAPER}, Section 2.2, below eq. 6",
+        place="“t is the (expected) number of non-zeros in vector x”, Section 2.2, below eq. 6, line 102",
         grid=SIZES,
         quick=SIZES_QUICK,
         predict=kept,
@@ -221,6 +223,10 @@ stated = register(
             "Dropout noise with keep probability ρ = 1 − k/n leaves k of n entries on average, as s_k does."
         ),
         source=f"{PAPER}, Section 3, above eq. 14",
+        place=(
+            "“add dropout noise with ρ = 1 − k_{ℓ−1}/n^{ℓ−1}”, Section 3, above eq. 14, line 178; in Section "
+            "2 coordinates are zeroed “with probability 1 − ρ”, line 54"
+        ),
         grid=_keeping("1 − k/n"),
         predict=sparsity,
         measure=measure_kept,
@@ -257,6 +263,7 @@ stated = register(
             "1/‖h‖."
         ),
         source=f"{NOTES}, Lemma 2.5",
+        place="“‖Wᵀx − h‖_∞ ≤ δ‖h‖²”, notes, Lemma 2.5, lines 118 and 119",
         grid=SCALES,
         predict=error_printed,
         measure=measure_error,
@@ -291,6 +298,7 @@ stated = register(
         title="ReLU, as the notes have it",
         statement="With r(x) = sgn(x)·(x ≥ 0) in x = r(αWh) ⊙ n_drop, α = 2/t, E ĥ_i = h_i on the support.",
         source=f"{NOTES}, one-layer model",
+        place="“r(x) = sgn(x)·(x ≥ 0)”, notes, one-layer model, line 69",
         grid=STEPS,
         predict=unchanged,
         measure=measure_recovered,

@@ -43,6 +43,10 @@ stated = register(
             "k2/k3 at k1 = 4k2, k0 = 4k1."
         ),
         source=f"{PAPER}, Theorem 3.2",
+        place=(
+            "“the same type of reversibility and dropout robustness properties as in Theorem 3.1”, Section "
+            "3, Theorem 3.2, line 208"
+        ),
         grid=WIDE,
         quick=WIDE_QUICK,
         predict=printed_rate,
@@ -74,7 +78,7 @@ register(
         title="Three layers, entry by entry, with a constant",
         statement=(
             "With k3 < k2 < k1 < k0 < k2² and √k3·k2 < k0, E|h̃_i − h_i|² ≤ 3(k3/k2 + k2/k1 + k1/k0)τ² "
-            f"at the top, τ = (1/k3)Σh_i, and less than silence has, (π/2)(k3/n3)τ², {EACH}."
+            f"at the top, τ = (1/k3)Σh_i, and less than h̃ = 0 has, (π/2)(k3/n3)τ², {EACH}."
         ),
         source=f"{PAPER}, Theorem 3.2, with the bias of the layers below and a constant",
         grid=tuple(layers(12, *each, **FULL) for each in BALANCED),
@@ -86,7 +90,7 @@ register(
         axis="k2",
         series="k0",
         reading="corrected",
-        remark="At these sizes the bound that counts is that of silence.",
+        remark="At these sizes the bound that counts is that of h̃ = 0.",
     )
 )
 register(
@@ -95,7 +99,7 @@ register(
         title="Three layers with dropout",
         statement=(
             "With half of every layer dropped on the way up and made up for by a factor 2, E|h̃_i − h_i|² ≤ "
-            f"6(k3/k2 + k2/k1 + k1/k0)τ² at the top of three layers, and less than silence has, {EACH}."
+            f"6(k3/k2 + k2/k1 + k1/k0)τ² at the top of three layers, and less than h̃ = 0 has, {EACH}."
         ),
         source=f"{PAPER}, Theorem 3.2 with Theorem C.1, with the bias of the layers below",
         grid=(layers(12, *BALANCED[-1], drop=1, **FULL),),
@@ -106,6 +110,6 @@ register(
         quantity=QUANTITY,
         axis="k2",
         reading="corrected",
-        remark="At these sizes the bound that counts is that of silence, (π/2)(k3/n3)τ².",
+        remark="At these sizes the bound that counts is that of h̃ = 0, (π/2)(k3/n3)τ².",
     )
 )

@@ -29,12 +29,12 @@ def rate(setting: Setting) -> float:
 
 
 def bound(setting: Setting) -> float:
-    """3 Σ k_j/k_(j−1), and at most what silence has; dropping half of a layer halves its k."""
+    """3 Σ k_j/k_(j−1), and at most what h̃ = 0 has; dropping half of a layer halves its k."""
     doubled = 2 if setting.get("drop") else 1
-    return min(3 * doubled * _ratios(setting), silence(setting))
+    return min(3 * doubled * _ratios(setting), answering_zero(setting))
 
 
-def silence(setting: Setting) -> float:
+def answering_zero(setting: Setting) -> float:
     """E h_i²/τ² at the top, the error of the answer 0: (π/2)k/n for half-normal entries."""
     widths, sparsities = shape(setting)
     return float(pi / 2 * sparsities[-1] / widths[-1])
@@ -106,6 +106,9 @@ stated = register(
             "τ = (1/k2)Σh_i and ε = Õ(k2/k1): its ratio to (k2/k1)·ln N does not grow with k1/k2 at k0 = 4k1."
         ),
         source=f"{PAPER}, Theorem 3.1, eq. 16",
+        place=(
+            "“E[|h̃_i − h_i|²] ≤ ετ²” with “ε = Õ(k_2/k_1)”, Section 3, Theorem 3.1, eq. 16, lines 196 to 200"
+        ),
         grid=WIDE,
         quick=WIDE_QUICK,
         predict=printed_rate,
@@ -117,7 +120,7 @@ stated = register(
         expected="failed",
         remark=(
             "Within its conditions k1/k0 can stay while k2/k1 falls. In a wide layer (n1 ≫ k1) the offset "
-            "that silences the noise also loses the weaker of the half-normal entries of h^(1), and the top "
+            "that removes the noise also loses the weaker of the half-normal entries of h^(1), and the top "
             "comes out too small by their share, which depends on k1/k0 alone. The proof of Theorem C.2 "
             "takes this bias, which is proportional to h_i, for a constant that an offset removes. A grid of "
             "offsets three times as fine lowers the error by 6 % at k1/k2 = 3, by 2 % at 8: the growth stays."
@@ -143,7 +146,7 @@ register(
         title="Two layers, entry by entry, with a constant",
         statement=(
             "With k2 < k1 < k0 < k2², E|h̃_i − h_i|² ≤ 3(k2/k1 + k1/k0)τ² at the top, τ = (1/k2)Σh_i, and "
-            f"less than silence has, (π/2)(k2/n2)τ², {EACH}."
+            f"less than h̃ = 0 has, (π/2)(k2/n2)τ², {EACH}."
         ),
         source=f"{PAPER}, Theorem 3.1, eq. 16, with the bias of the layer below and a constant",
         grid=(*balanced(100, (5, 7, 9), **FULL), *WIDE),
@@ -157,7 +160,7 @@ register(
         reading="corrected",
         remark=(
             "The constant 3 was chosen with measurements in view. At most of these sizes 3(k2/k1 + k1/k0) is "
-            "above what silence has, and the bound that counts is that of silence."
+            "above what h̃ = 0 has, and the bound that counts is that of h̃ = 0."
         ),
     )
 )
@@ -167,7 +170,7 @@ register(
         title="Two layers with dropout",
         statement=(
             "With half of x and half of h̃^(1) dropped on the way up and made up for by factors 2, "
-            f"E|h̃_i − h_i|² ≤ 6(k2/k1 + k1/k0)τ² at the top, and less than silence has, {EACH}."
+            f"E|h̃_i − h_i|² ≤ 6(k2/k1 + k1/k0)τ² at the top, and less than h̃ = 0 has, {EACH}."
         ),
         source=f"{PAPER}, Theorem C.1, with the bias of the layer below",
         grid=balanced(100, (7, 9), drop=1, **FULL),
@@ -180,7 +183,7 @@ register(
         reading="corrected",
         remark=(
             "Printed with h^(1) in place of h̃^(1) in the second layer: read as h̃^(1), with the drop. At "
-            "these sizes the bound that counts is that of silence, (π/2)(k2/n2)τ²."
+            "these sizes the bound that counts is that of h̃ = 0, (π/2)(k2/n2)τ²."
         ),
     )
 )
@@ -223,7 +226,7 @@ SCALES = {
     )
     for layer in (2, 1)
 }
-for layer, equation, of in ((2, "22", "k2/k1"), (1, "23", "k1/k0")):
+for layer, equation, of, line in ((2, "22", "k2/k1", 513), (1, "23", "k1/k0", 516)):
     for corrected in (False, True):
         id = f"alm.eq{equation}"
         power = "h̄²" if corrected else "h̄"
@@ -236,6 +239,9 @@ for layer, equation, of in ((2, "22", "k2/k1"), (1, "23", "k1/k0")):
                     "ratio of the worst entry to this does not grow with the scale of h."
                 ),
                 source=f"{PAPER}, Theorem C.1, eq. {equation}" + (", with the square" if corrected else ""),
+                place=""
+                if corrected
+                else f"“E[|h̃_i − h_i|²] ≤ Õ({of})·h̄”, Appendix C, Theorem C.1, eq. {equation}, line {line}",
                 grid=SCALES[layer],
                 quick=tuple({**setting, "nets": 8} for setting in SCALES[layer]),
                 predict=square_of_mean if corrected else linear_in_mean,

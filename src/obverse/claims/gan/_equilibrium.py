@@ -248,7 +248,7 @@ register(
         quick=grid(discriminators=256, generators=(16, 32, 64, 128, 256), trials=100),
         predict=sampled_rate,
         rule=Exponent(Along("generators")),
-        reading="as printed",
+        reading="exact",
         remark="",
     )
 )
@@ -265,7 +265,7 @@ register(
         rule=NotGrowing(Along("discriminators")),
         axis="discriminators",
         series="generators",
-        reading="as printed",
+        reading="beyond the paper",
         remark="ln n is what p log(p/ε) becomes for a finite class.",
     )
 )
@@ -310,6 +310,7 @@ register(
         rule=Exponent(Along("generators")),
         quantity="payoff of the best arc",
         axis="generators",
+        reading="exact",
     )
 )
 
@@ -322,7 +323,7 @@ register(
             "of their T spacings, (1 + ½ + … + 1/T)/T on average."
         ),
         source=f"{PART}: mixture weights that train",
-        grid=grid(generators=(2, 4, 8, 16, 32), trials=120),
+        grid=grid(generators=2, trials=700) + grid(generators=(4, 8, 16, 32), trials=120),
         quick=grid(generators=(2, 4, 8), trials=150),
         predict=longest_spacing,
         measure=measure_weights,

@@ -165,10 +165,6 @@ def trained_rate(setting: Setting) -> float:
     return sqrt(per_sample(setting))
 
 
-def trained_root(setting: Setting) -> float:
-    return sqrt(size_of(setting) / setting["m"])
-
-
 # HoldsIn asks for 104 trials without exception.
 TRIALS = 110
 
@@ -259,10 +255,11 @@ stated = register(
         id="gan.generalization.union",
         title="A union bound over all p parameters",
         statement=(
-            "A union bound over all p parameters makes every D agree within ε/2 on m samples and their law, "
-            "except with chance 2p·exp(−ε²m/8)."
+            "Read as p events: a union bound over all p parameters makes every D agree within ε/2 on m "
+            "samples and their law, except with chance 2p·exp(−ε²m/8)."
         ),
-        source=f"{PART}, the proof, below Hoeffding's inequality (with its exponent corrected)",
+        source=f"{PART}, the proof, below Hoeffding's inequality (line 161), with its exponent corrected",
+        reading="beyond the paper",
         grid=grid(p=(256, 1024, 4096), m=(16384, 65536), trials=TRIALS),
         quick=grid(p=(256, 1024), m=16384, trials=TRIALS),
         predict=union_printed,
@@ -276,7 +273,8 @@ stated = register(
         expected="failed",
         remark=(
             f"ε is that at which the stated chance is {DELTA:g}. It fails in every trial: p parameters are "
-            "not p functions. What is counted must be the points of the ε/8-net, (1 + 4L/ε)^p of them."
+            "not p functions. What is counted must be the points of the ε/8-net, (1 + 4L/ε)^p of them, which "
+            "is what the printed m ≥ Cp log(p/ε)/ε² comes from."
         ),
     )
 )
@@ -430,6 +428,10 @@ stated = register(
             "under C√(p log p/m)."
         ),
         source=PART,
+        place=(
+            "“Cn/ε² log n images … Any more images will improve the training objective by at most ε”, "
+            "Generative adversarial networks, 1, line 145"
+        ),
         grid=grid(inputs=8, hidden=(1, 2, 4, 8, 16), m=(128, 256, 512, 1024), steps=400, trials=8),
         quick=grid(inputs=8, hidden=(1, 2, 4, 8, 16), m=(128, 256, 512), steps=60, trials=6),
         predict=trained_rate,
@@ -449,27 +451,15 @@ stated = register(
 register(
     replace(
         stated,
-        id="gan.generalization.trained.m",
-        title="What a trained discriminator finds in m samples",
-        statement="The distance that a trained net finds between m samples and fresh data falls as m^{−1/2}.",
-        grid=grid(inputs=8, hidden=4, m=(128, 256, 512, 1024, 2048), steps=600, trials=16),
-        quick=grid(inputs=8, hidden=4, m=(64, 128, 256, 512, 1024), steps=100, trials=16),
-        predict=trained_root,
-        rule=Exponent(Along("m")),
-        axis="m",
-        series="hidden",
-        remark="",
-    )
-)
-
-register(
-    replace(
-        stated,
         id="gan.generalization.trained.p",
         title="What a trained discriminator finds with more inputs",
         statement=(
             "Where p grows by the number of inputs, the distance that a trained net finds between m samples "
             "and fresh data stays under C√(p log p/m): its ratio to this does not grow with p."
+        ),
+        place=(
+            "“Cn/ε² log n images … Any more images will improve the training objective by at most ε”, "
+            "Generative adversarial networks, 1, line 145"
         ),
         grid=grid(inputs=(4, 8, 16, 24, 32, 48, 64, 96), hidden=1, m=512, steps=300, trials=32),
         quick=grid(inputs=(4, 8, 16, 24, 32), hidden=1, m=512, steps=100, trials=16),

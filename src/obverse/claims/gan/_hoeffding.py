@@ -60,6 +60,7 @@ stated = Claim(
         "most 2 exp(−ε²m/2)."
     ),
     source=SOURCE,
+    place="“≥ ε/4] ≤ 2 exp(−ε²m/2)”, Generative adversarial networks, 1, proof, line 159",
     grid=(
         *grid(values="coin", epsilon=1.0, m=(8, 16, 32, 48), runs=20_000, trials=20),
         *grid(values="coin", epsilon=0.5, m=(64, 128, 192), runs=20_000, trials=20),
@@ -82,7 +83,8 @@ stated = Claim(
     remark=(
         "Hoeffding's bound for a deviation of t is 2 exp(−2mt²), and t = ε/4 makes it 2 exp(−ε²m/8). At ε = "
         "1, m = 16 a fair coin is that far away with probability 0.077; 0.0007 is printed. The sample "
-        "complexity keeps its form: only the constant changes."
+        "complexity keeps its form: only the constant changes. The notes do not say the range of D; for D ∈ "
+        "[0, ½] the printed exponent would be right."
     ),
 )
 register(stated)

@@ -349,7 +349,7 @@ stated = register(
         title="Smooth densities",
         statement="∫|p − p ∗ N(0, σ²)| falls as σ² where p is smooth.",
         source=f"{PART}, for densities",
-        grid=grid(sigma=(0.01, 0.02, 0.04, 0.08, 0.16), trials=250),
+        grid=grid(sigma=(0.01, 0.02, 0.04, 0.08, 0.16), trials=2000),
         quick=grid(sigma=(0.01, 0.02, 0.04, 0.08, 0.16), trials=100),
         predict=square,
         measure=measure_smooth,

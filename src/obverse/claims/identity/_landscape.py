@@ -242,6 +242,10 @@ stated = register(
             "minimum: there, f = f_opt."
         ),
         source=f"{PAPER}, Theorem 1",
+        place=(
+            "“all critical points of the objective function f(·) are global minimum”, Section 2, Theorem 1, "
+            "lines 48 to 52"
+        ),
         grid=_searches("residual", SIZES, TRIALS, 2),
         quick=_searches("residual", SIZES[:2], 30, 1),
         predict=1 + ROUNDING,
@@ -354,6 +358,7 @@ stated = register(
         title="Gradient bound, as printed",
         statement="Where ‖A‖ ≤ τ, ‖∇f‖²_F ≥ 4l(1 − τ)^{2l−2} σ_min(Σ)² (f − f_opt).",
         source=f"{PAPER}, eq. 6",
+        place="“‖∇f(A)‖²_F ≥ 4l(1 − τ)^{2l−2} σ_min(Σ)² (f(A) − f^opt)”, Section 2, eq. 6, line 70",
         grid=SLOPES,
         quick=SLOPES_QUICK,
         predict=inverse_printed,

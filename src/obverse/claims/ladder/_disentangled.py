@@ -1,4 +1,4 @@
-"""Lemma 1, Theorems 8 and 9 and §7.7.1: nodes that stand for one factor each, forward and backward.
+"""Lemma 1, Theorems 8 and 9: nodes that stand for one factor each, and the step of their weights.
 
 Algebra of P, F, G̃ and W: there are no inputs, and nothing is trained. Factors are binary, as in the paper.
 """
@@ -14,16 +14,15 @@ from ...ladder import (
     activation_of,
     gradient_of,
     kron,
-    nearest_gradient,
     normalize,
     off_block,
     product_conditional,
 )
-from .._claim import Claim, grid, measurement, per_trial
+from .._claim import Claim, grid, measurement
 from .._registry import register
-from .._rules import Equal, HoldsIn
+from .._rules import Equal
 from ..results import Setting
-from ._draws import PAPER, chances, check_choice, check_counts, normal, one
+from ._draws import PAPER, chances, check_choice, check_counts, normal
 
 ROUNDING = 1e-12  # of shares that are 1 but for a few dozen operations in float64
 HALF = torch.full((2,), 0.5, dtype=torch.float64)
@@ -89,7 +88,7 @@ def _conditional(sets: list[list[int]], generator: torch.Generator) -> Tensor:
     return product_conditional(parts, sets, [2] * sum(map(len, sets)))
 
 
-def _separable(sets: list[list[int]], generator: torch.Generator) -> Tensor:
+def separable_weights(sets: list[list[int]], generator: torch.Generator) -> Tensor:
     """W_βα, child nodes × parent nodes, with all but the blocks [S_j, j] zero."""
     weights = torch.zeros(sum(map(len, sets)), len(sets), dtype=torch.float64)
     for j, own in enumerate(sets):
@@ -108,7 +107,7 @@ def measure_forward(setting: Setting, generator: torch.Generator) -> list[float]
         for _ in range(setting["children"]):
             sets = _partition(count, 2, generator)
             below = _disentangled(sum(map(len, sets)), generator)
-            active = active + _conditional(sets, generator) @ below @ _separable(sets, generator)
+            active = active + _conditional(sets, generator) @ below @ separable_weights(sets, generator)
         prior = chances(2**count, generator=generator)
         for step in setting["layer"].split(", "):
             if step == "relu":
@@ -140,160 +139,27 @@ def measure_update(setting: Setting, generator: torch.Generator) -> list[float]:
     return found
 
 
-@measurement("ladder.disentangled.measure_eq104")
-@per_trial
-def measure_eq104(setting: Setting, generator: torch.Generator) -> float:
-    """How far PᵀG̃Wᵀ is from eq. 104, as a share of it: blocks P_Sᵀg̃w_Sᵀ between the p[S] of the others."""
-    count = setting["factors"]
-    sizes = torch.randint(1, 3, (count,), generator=generator).tolist()
-    sets = [list(range(sum(sizes[:i]), sum(sizes[: i + 1]))) for i in range(count)]
-    marginals = list(chances(count, 2, generator=generator))
-    parts = [chances(2, 2**size, generator=generator) for size in sizes]
-    pulls = list(normal(count, 2, generator=generator))
-    weights = _separable(sets, generator)
-    conditional = product_conditional(parts, sets, [2] * sum(sizes))
-    message = conditional.mT @ gradient_of(pulls, marginals) @ weights.mT
-    below = [part.mT @ chance for part, chance in zip(parts, marginals, strict=True)]
-    blocks = []
-    for i, own in enumerate(sets):
-        block = torch.outer(parts[i].mT @ pulls[i], weights[own, i])
-        before, after = below[:i], below[i + 1 :]
-        blocks.append(kron([*(p.unsqueeze(1) for p in before), block, *(p.unsqueeze(1) for p in after)]))
-    printed = torch.cat(blocks, 1)
-    return float((message - printed).norm() / printed.norm())
-
-
-def check_copies(setting: Setting) -> None:
-    check_factors(setting)
-    if not 0 <= setting["flip"] < 0.5:
-        raise BadInput("flips in [0, 1/2), else the copies say nothing", got=setting["flip"], do="lower flip")
-
-
-def _shares(gradient: Tensor) -> Tensor:
-    """How much of the square of each column the nearest disentangled one has, with p[k] = (1/2, 1/2)."""
-    factors = gradient.shape[1]
-    nearest = nearest_gradient(gradient, [HALF] * factors)
-    return nearest.square().sum(0) / gradient.square().sum(0)
-
-
-def _back_from_copies(setting: Setting, generator: torch.Generator) -> Tensor:
-    """Shares of the columns of PᵀG̃Wᵀ, with G̃ disentangled and centred and W separable, both at random.
-
-    α has two fair bits, β noisy copies: `copies` of the first bit, one of the second.
-    """
-    copies, flip = setting["copies"], setting["flip"]
-    copy = torch.tensor([[1 - flip, flip], [flip, 1 - flip]], dtype=torch.float64)
-    first = torch.stack([kron([copy[bit]] * copies) for bit in (0, 1)])
-    sets = [list(range(copies)), [copies]]
-    conditional = product_conditional([first, copy], sets, [2] * (copies + 1))
-    pull = torch.tensor([-1.0, 1.0], dtype=torch.float64)
-    gradient = gradient_of([size * pull for size in normal(2, generator=generator)], [HALF, HALF])
-    return _shares(conditional.mT @ gradient @ _separable(sets, generator).mT)
-
-
-@measurement("ladder.disentangled.measure_own_copies")
-@per_trial
-def measure_own_copies(setting: Setting, generator: torch.Generator) -> float:
-    """Of a node among the copies."""
-    return float(_back_from_copies(setting, generator)[0])
-
-
-@measurement("ladder.disentangled.measure_beside_copies")
-@per_trial
-def measure_beside_copies(setting: Setting, generator: torch.Generator) -> float:
-    """Of the node beside the copies, which meets p[S_1] in place of a product."""
-    return float(_back_from_copies(setting, generator)[-1])
-
-
-def _overlaps(setting: Setting) -> tuple[float, float]:
-    """A = ⟨v, v⟩ and B = ⟨v₊, v₋⟩ of one copy; A + B = 1."""
-    check_copies(setting)
-    across = 2 * setting["flip"] * (1 - setting["flip"])
-    return 1 - across, across
-
-
-def own_share(setting: Setting) -> float:
-    """2^{1−k}(A − B)/(A^k − B^k): of v₊^{⊗k} − v₋^{⊗k} only what depends on one copy."""
-    (own, across), copies = _overlaps(setting), setting["copies"]
-    return float(2 ** (1 - copies) * (own - across) / (own**copies - across**copies))
-
-
-def beside_share(setting: Setting) -> float:
-    """2^{1−k}/(A^k + B^k): of p[S_1] = (v₊^{⊗k} + v₋^{⊗k})/2 only the uniform part."""
-    (own, across), copies = _overlaps(setting), setting["copies"]
-    return float(2 ** (1 - copies) / (own**copies + across**copies))
-
-
-def check_parents(setting: Setting) -> None:
-    check_factors(setting)
-    if setting["parents"] > 2 ** setting["shared"] - 1:
-        raise BadInput(
-            "at most 2^|S| − 1 parents: from there on every c is at hand",
-            got=setting["parents"],
-            do="lower parents or raise shared",
-        )
-
-
-def _differences(size: int, count: int, generator: torch.Generator) -> Tensor:
-    """v₊ − v₋ of so many parents with a fair bit each, 2^|S| × parents, for uniform p[S] = (v₊ + v₋)/2.
-
-    The order of events means nothing to their law. It is skewed, not normal.
-    """
-    drawn = -torch.log1p(-torch.rand(2**size, count, generator=generator, dtype=torch.float64))
-    drawn = drawn - drawn.mean(0)
-    inside = torch.rand(count, generator=generator, dtype=torch.float64)
-    changes = inside * drawn / (drawn.abs().amax(0) * 2**size)  # |change| ≤ p, so that v₊ and v₋ are ≥ 0
-    above, below = 2.0**-size + changes, 2.0**-size - changes
-    apart: Tensor = above - below
-    return apart
-
-
-@measurement("ladder.disentangled.measure_parents")
-def measure_parents(setting: Setting, generator: torch.Generator) -> list[float]:
-    """How much of Σ_α c_α(v₊ − v₋) is disentangled, for the best c, of a node in S: mean of some draws."""
-    size, found = setting["shared"], []
-    pull = torch.tensor([-1.0, 1.0], dtype=torch.float64)
-    wanted = gradient_of([pull] * size, [HALF] * size)
-    for _ in range(setting["trials"]):
-        shares = []
-        for _ in range(setting["draws"]):
-            spanned = _differences(size, setting["parents"], generator)
-            weights = torch.linalg.lstsq(spanned, wanted).solution  # parents × nodes of S
-            shares.append(_shares(spanned @ weights).mean())
-        found.append(float(torch.stack(shares).mean()))
-    return found
-
-
-def spanned_share(setting: Setting) -> float:
-    return float(setting["parents"] / (2 ** setting["shared"] - 1))
-
-
-@measurement("ladder.disentangled.measure_two_parents")
-def measure_two_parents(setting: Setting, generator: torch.Generator) -> list[float]:
-    """1 less the second singular value over the first, of c₁D₁ + c₂D₂, c for rows or columns of sum 0."""
-    found = []
-    for trial in range(setting["trials"]):
-        first, second = _differences(2, 2, generator).mT.reshape(2, 2, 2)
-        along = trial % 2
-        sums = [float(one.sum(along)[0]) for one in (first, second)]
-        values = torch.linalg.svdvals(sums[1] * first - sums[0] * second)
-        found.append(1 - float(values[1] / values[0]))
-    return found
-
-
-for made, number, title, statement in (
-    ("sum", 1, "Sums of disentangled activations", "If all F^(i) are disentangled, so is Σ_i w_i F^(i)."),
+for made, number, title, statement, printed in (
+    (
+        "sum",
+        1,
+        "Sums of disentangled activations",
+        "If all F^(i) are disentangled, so is Σ_i w_i F^(i).",
+        "F = Σ_i w_i F^(i) is also disentangled",
+    ),
     (
         "function",
         2,
         "Functions of disentangled activations",
         "If F is disentangled, so is h(F) for any function h_j of each column, entry by entry.",
+        "h is any per-column element-wise function, then h(F) is disentangled",
     ),
     (
         "product",
         3,
         "Products of disentangled activations",
         "If all F^(i) are disentangled, so is the entrywise product of functions of them, as in (2).",
+        "h_i are per-column element-wise function",
     ),
 ):
     register(
@@ -302,6 +168,7 @@ for made, number, title, statement in (
             title=title,
             statement=statement,
             source=f"{PAPER}, Lemma 1 ({number})",
+            place=f"“{printed}”, Section 7.7, Lemma 1, line {1096 + number}",
             grid=grid(made=made, factors=(1, 2, 4, 6), terms=(2, 4), trials=30),
             quick=grid(made=made, factors=(1, 3), terms=3, trials=10),
             predict=pure,
@@ -323,6 +190,7 @@ register(
             "disentangled, so is F_α: with and without ReLU and batch norm."
         ),
         source=f"{PAPER}, Theorem 8",
+        place="“F_α is also disentangled (with/without ReLU /Batch Norm)”, Section 5.2, Theorem 8, line 361",
         grid=grid(factors=(2, 4), children=(1, 3), layer=LAYERS, trials=30),
         quick=grid(factors=3, children=2, layer=LAYERS, trials=10),
         predict=pure,
@@ -344,6 +212,9 @@ register(
             "separable with respect to the S_i."
         ),
         source=f"{PAPER}, Theorem 9",
+        place=(
+            "“the gradient update ΔW_βα is separable with respect to {S_i}”, Section 5.2, Theorem 9, line 363"
+        ),
         grid=grid(factors=(1, 2, 4), centred="gradient", trials=30),
         quick=grid(factors=(2, 3), centred="gradient", trials=10),
         predict=pure,
@@ -391,149 +262,5 @@ register(
         reading="beyond the paper",
         expected="failed",
         remark="More than half of ‖ΔW‖ lies outside the blocks, the more the more factors there are.",
-    )
-)
-
-register(
-    Claim(
-        id="ladder.eq104",
-        title="The gradient that comes back",
-        statement="PᵀG̃Wᵀ has the blocks p[S_1]⊗…⊗P_{S_i}ᵀg̃_i w_{S_i}ᵀ⊗…⊗p[S_n].",
-        source=f"{PAPER}, eqs. 98–104",
-        grid=grid(factors=(2, 3, 4), trials=110),
-        quick=grid(factors=(2, 3), trials=30),
-        predict=ROUNDING,
-        measure=measure_eq104,
-        domain=check_factors,
-        rule=HoldsIn(),
-        quantity="‖PᵀG̃Wᵀ − eq. 104‖/‖eq. 104‖",
-        axis="factors",
-    )
-)
-
-register(
-    Claim(
-        id="ladder.eq101",
-        title="Backpropagation breaks disentanglement",
-        statement=(
-            "Where k child bits copy one parent bit with flips ε, a node of theirs receives a gradient of "
-            "which the share 2^{1−k}(A − B)/(A^k − B^k) is disentangled, B = 2ε(1 − ε), A = 1 − B: one half "
-            "for k = 2, whatever ε, G̃_α and W are."
-        ),
-        source=f"{PAPER}, §7.7.1, eq. 101; the share is derived here",
-        grid=grid(copies=(1, 2, 3, 4), flip=(0.0, 0.1, 0.3), trials=10),
-        quick=grid(copies=(1, 2, 3), flip=(0.1, 0.3), trials=5),
-        predict=own_share,
-        measure=measure_own_copies,
-        domain=check_copies,
-        rule=Equal(tolerance=ROUNDING),
-        quantity="share of the gradient's square that is disentangled",
-        axis="copies",
-        series="flip",
-        reading="exact",
-        remark="The paper says that G̃ is no longer disentangled, not how far. One copy (k = 1) is harmless.",
-    )
-)
-
-register(
-    Claim(
-        id="ladder.eq103",
-        title="Independence is not carried down",
-        statement=(
-            "Beside k such copies, a node of another bit receives a gradient of which the share "
-            "2^{1−k}/(A^k + B^k) is disentangled: p[S] of the copies is no product."
-        ),
-        source=f"{PAPER}, §7.7.1, eqs. 102 and 103; the share is derived here",
-        grid=grid(copies=(1, 2, 3, 4), flip=(0.0, 0.1, 0.3), trials=10),
-        quick=grid(copies=(1, 2, 3), flip=(0.1, 0.3), trials=5),
-        predict=beside_share,
-        measure=measure_beside_copies,
-        domain=check_copies,
-        rule=Equal(tolerance=ROUNDING),
-        quantity="share of the gradient's square that is disentangled",
-        axis="copies",
-        series="flip",
-        reading="exact",
-    )
-)
-
-
-def _parents(shared: int, parents: tuple[int, ...], draws: int, trials: int) -> tuple[Setting, ...]:
-    return grid(shared=shared, parents=parents, draws=draws, trials=trials)
-
-
-register(
-    Claim(
-        id="ladder.eq105",
-        title="Many parents can mend it",
-        statement=(
-            "If the v₊ − v₋ of the parents span all of dimension 2^|S| − 1, there are weights with which "
-            "Σ_α P_{α,S}ᵀg̃w is disentangled."
-        ),
-        source=f"{PAPER}, §7.7.1, eq. 105",
-        grid=(*_parents(1, (1,), 5, 20), *_parents(2, (3,), 5, 20), *_parents(3, (7,), 5, 20)),
-        quick=(*_parents(2, (3,), 3, 5), *_parents(3, (7,), 3, 5)),
-        predict=spanned_share,
-        measure=measure_parents,
-        domain=check_parents,
-        rule=Equal(tolerance=1e-9),  # least squares with condition numbers up to 1e5 or so
-        quantity="share of the gradient's square that is disentangled, for the best weights",
-        axis="shared",
-        remark=(
-            "It takes 2^|S| − 1 parents, 15 for the paper's example of |S| = 4. That such weights exist does "
-            "not say that descent finds them."
-        ),
-    )
-)
-
-register(
-    Claim(
-        id="ladder.eq105.fewer",
-        title="Fewer parents mend a part of it",
-        statement=(
-            "With K < 2^|S| − 1 parents, whose v₊ − v₋ do not favour any event, the best weights make the "
-            "share K/(2^|S| − 1) of the gradient disentangled, on average."
-        ),
-        source=f"{PAPER}, §7.7.1, eq. 105; the share is derived here",
-        grid=(
-            *_parents(2, (1, 2), 25, 50),
-            *_parents(3, (2, 4, 6), 25, 50),
-            *_parents(4, (3, 8, 14), 25, 50),
-        ),
-        quick=(*_parents(2, (1, 2), 25, 20), *_parents(3, (4,), 10, 20)),
-        predict=spanned_share,
-        measure=measure_parents,
-        domain=check_parents,
-        rule=Equal(),
-        quantity="share of the gradient's square that is disentangled, for the best weights",
-        axis="parents",
-        series="shared",
-        reading="exact",
-    )
-)
-
-register(
-    Claim(
-        id="ladder.eq105.rank-one",
-        title="Two parents make it rank one",
-        statement=(
-            "For |S| = 2 and any two parents there are weights, not all 0, with which Σ_α P_{α,S}ᵀg̃w is a "
-            "product of two vectors."
-        ),
-        source=f"{PAPER}, §7.7.1, eq. 105, with rank one for disentangled",
-        grid=grid(parents=2, trials=100),
-        quick=grid(parents=2, trials=20),
-        predict=one,
-        measure=measure_two_parents,
-        domain=check_counts,
-        rule=Equal(tolerance=1e-9),  # c₁D₁ + c₂D₂ may be small against its terms
-        quantity="1 − σ₂/σ₁",
-        axis="parents",
-        reading="beyond the paper",
-        remark=(
-            "A 2 × 2 matrix of sum 0 has the determinant −(row sum)(column sum): weights that make one of "
-            "them 0 do it. But the product is g⊗q with any q, and Definition 4 asks for q = p[2]: rank one "
-            "is less than disentangled."
-        ),
     )
 )

@@ -75,6 +75,7 @@ register(
         title="Divergence to the standard Gaussian",
         statement="KL[N(μ, Σ) ‖ N(0, I)] = ½(tr Σ + μᵀμ − d − log det Σ), for diagonal and for full Σ.",
         source=FORMULA,
+        place="“½(tr(Σ(X)) + (µ(X))ᵀ(µ(X)) − k − log det(Σ(X)))”, How do we deal with ∫dz?, line 102",
         grid=grid(kind=("diagonal", "full"), d=(1, 2, 10, 20), size=(0.5, 2.0), n=1000, trials=200),
         quick=grid(kind=("diagonal", "full"), d=(2, 10), size=1.0, n=500, trials=100),
         predict=closed_form,

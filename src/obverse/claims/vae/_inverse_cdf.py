@@ -128,6 +128,10 @@ register(
         title="Any law of one number from a Gaussian",
         statement="F⁻¹(Φ(z)) with z ~ N(0, 1) has the law with CDF F.",
         source=f"{NOTES}, how z is defined",
+        place=(
+            "“the composition of the inverse cumulative distribution function (CDF) of the desired "
+            "distribution with the CDF of a Gaussian”, How do we define z?, line 85"
+        ),
         grid=grid(law=tuple(CDFS), n=(50, 500), trials=1000),
         quick=grid(law=("exponential", "gap"), n=100, trials=800),
         predict=mean_statistic,
@@ -279,7 +283,8 @@ register(
             "the CDF of its coordinate given the coordinates before, after Φ."
         ),
         source=f"{NOTES}, how z is defined; the map is Rosenblatt's",
-        grid=grid(law=LAWS, d=(2, 5), n=500, trials=500, map="conditional"),
+        grid=grid(law=LAWS, d=2, n=500, trials=1500, map="conditional")
+        + grid(law=LAWS, d=5, n=500, trials=500, map="conditional"),
         quick=grid(law=LAWS, d=3, n=200, trials=400, map="conditional"),
         reading="exact",
         remark="All directions together determine a law (Cramér and Wold); the directions here are random.",

@@ -156,6 +156,7 @@ def ladder(
     """
     from ..._core import one_thread
     from ..page import RESULT
+    from ..results import NET
 
     of_teacher: dict[str, Any] = {
         "graph": graph,
@@ -212,6 +213,7 @@ def ladder(
         as_json=as_json,
         quick=small,
         files=None if net is None else partial(save_net, net),
+        beside=(NET,),
     )
 
 

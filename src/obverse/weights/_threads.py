@@ -1,0 +1,53 @@
+"""Layers side by side: small ones on one thread each, large ones one after the other on all threads.
+
+Threads that share a small matrix spend their time waiting for each other, and beside another busy process
+many times that. Not for what is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from threadpoolctl import threadpool_limits
+
+from .._core import Progress
+from ._readers.stored import Weight
+from .results import LayerAudit
+
+SMALL = 2**21  # entries
+
+
+def side_by_side(
+    weights: Sequence[Weight], measure: Callable[[Weight], LayerAudit], progress: Progress | None = None
+) -> tuple[LayerAudit, ...]:
+    """The audits of all weights, in their order; `progress` hears of each layer before it is waited for."""
+    threads = torch.get_num_threads()
+    small = [at for at, weight in enumerate(weights) if weight.rows * weight.columns <= SMALL]
+    large = [at for at, weight in enumerate(weights) if weight.rows * weight.columns > SMALL]
+    found: dict[int, LayerAudit] = {}
+
+    def tell(at: int) -> None:
+        if progress:
+            progress(len(found), len(weights), weights[at].name)
+
+    if small:
+        with threadpool_limits(1):
+            pool = ThreadPoolExecutor(
+                min(threads, len(small)), initializer=torch.set_num_threads, initargs=(1,)
+            )
+            try:
+                waiting = [(at, pool.submit(measure, weights[at])) for at in small]
+                for at, one in waiting:
+                    tell(at)
+                    found[at] = one.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+                torch.set_num_threads(threads)
+    for at in large:
+        tell(at)
+        found[at] = measure(weights[at])
+    if progress:
+        progress(len(weights), len(weights), "")
+    return tuple(found[at] for at in range(len(weights)))

@@ -1,0 +1,188 @@
+"""Matrices about which the audit once said something false; NumPy's singular values are the oracle."""
+
+import numpy as np
+import pytest
+import torch
+
+from obverse.weights import LayerAudit, audit
+from obverse.weights._verdict import Thresholds
+from weights.exact_spectra import not_above
+
+FINE, SPIKES, NOT, UNSURE = "random-like", "random-like bulk with spikes", "not random-like", "cannot tell"
+
+
+def normal(rows: int, columns: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(rows, columns, generator=torch.Generator().manual_seed(seed))
+
+
+def planted(rows: int, columns: int, spikes: int, times: float, seed: int = 0) -> torch.Tensor:
+    left, right = (torch.linalg.qr(normal(side, spikes, seed + side)).Q for side in (rows, columns + 1))
+    return normal(rows, columns, seed) + times * (rows * columns) ** 0.25 * left @ right[:columns].T
+
+
+def without_directions(matrix: torch.Tensor, missing: int) -> torch.Tensor:
+    left, values, right = torch.linalg.svd(matrix.double(), full_matrices=False)
+    values[-missing:] = 0
+    return ((left * values) @ right).float()
+
+
+def correlated(rows: int, columns: int) -> torch.Tensor:
+    apart = (torch.arange(rows)[:, None] - torch.arange(rows)).abs()
+    return torch.linalg.cholesky(0.5 ** apart.float()) @ normal(rows, columns)
+
+
+def exact_values(matrix: torch.Tensor) -> np.ndarray:
+    return np.linalg.svd(matrix.double().numpy(), compute_uv=False)
+
+
+def looked_at(matrix: torch.Tensor, budget: float = 120.0) -> LayerAudit:
+    return audit({"w": matrix}, budget=budget).layers[0]
+
+
+def test_equal_singular_values_do_not_follow_the_law_whatever_the_budget():
+    layer = looked_at(torch.linalg.qr(normal(300, 300)).Q, budget=0)
+    assert layer.spectrum.method == "lanczos"
+    assert layer.verdict == NOT
+    assert "spectrum off the Marchenko–Pastur law (distance 0.6" in layer.sentence
+
+
+def test_correlated_rows_are_off_the_law_and_named_in_a_density():
+    layer = looked_at(correlated(300, 450), budget=0)
+    assert layer.verdict == NOT
+    assert "rows are correlated" in layer.sentence
+    assert "at least" in layer.sentence
+
+
+def test_counts_from_a_density_are_lower_bounds_and_said_to_be():
+    matrix = planted(300, 300, 18, 1.5)
+    edge = 2 * np.sqrt(300)
+    exact = int((exact_values(matrix) > edge).sum())
+    layer = looked_at(matrix, budget=0)
+    found = len(layer.spectrum.spikes)
+    assert 0.6 * exact <= found <= exact
+    assert f"at least {found} spikes" in layer.sentence
+    assert layer.verdict in (SPIKES, UNSURE)
+
+
+@pytest.mark.parametrize("budget", [120.0, 0.0])
+def test_missing_rank_is_found_by_either_way(budget):
+    matrix = without_directions(normal(128, 512), 8)
+    rank = int((exact_values(matrix) > 1e-3).sum())
+    assert rank == 120
+    layer = looked_at(matrix, budget)
+    assert layer.verdict == NOT
+    assert f"rank {'at most ' if budget == 0 else ''}{rank} of 128" in layer.sentence
+
+
+def test_a_few_missing_directions_are_counted():
+    layer = looked_at(without_directions(normal(256, 256), 5))
+    assert layer.sentence == "random-like bulk with 5 singular values below it (5 of them 0)"
+    assert layer.spectrum.null_directions == layer.spectrum.below == 5
+
+
+@pytest.mark.parametrize("rows", [64, 300])
+def test_a_budget_of_nothing_is_obeyed(rows, monkeypatch):
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("all singular values were computed")
+
+    monkeypatch.setattr("obverse.weights._spectrum.torch.linalg.svdvals", never)
+    layer = looked_at(normal(rows, rows), budget=0)
+    assert layer.spectrum.method == "lanczos"
+    assert layer.verdict in (FINE, UNSURE)
+
+
+@pytest.mark.parametrize("dead", [26, 128])
+def test_dead_rows_are_counted_and_left_out(dead):
+    matrix = normal(256, 512)
+    matrix[:dead] = 0
+    live = matrix[dead:].double().numpy()
+    live /= np.linalg.norm(live, axis=1, keepdims=True)
+    cosines = (live @ live.T)[np.triu_indices(len(live), 1)]
+    layer = looked_at(matrix)
+    assert layer.sentence == f"random-like; {dead} of 256 rows are all 0 and left out"
+    assert (layer.dead_rows, layer.dead_columns) == (dead, 0)
+    assert layer.spectrum.null_directions == 0
+    rows = layer.correlations[0]
+    # the columns have equal norms in the audit and not here: 1 in 512 of the squares
+    assert rows.rms.value == pytest.approx(np.sqrt((cosines**2).mean() * 512), abs=0.02)
+    assert rows.largest.value == pytest.approx(np.abs(cosines).max(), abs=0.02)
+    assert layer.entries.zeros == 0
+
+
+def test_dead_columns_are_left_out_and_too_many_leave_nothing_to_judge():
+    matrix = normal(64, 300)
+    matrix[:, ::3] = 0
+    assert looked_at(matrix).sentence == "random-like; 100 of 300 columns are all 0 and left out"
+    matrix[:40] = 0
+    layer = looked_at(matrix)
+    assert layer.verdict == "not judged"
+    assert "40 of 64 rows, 100 of 300 columns" in layer.sentence
+    assert "a side of 24 is left, at least 32 needed" in layer.sentence
+    constant = torch.zeros(64, 64)
+    constant[:50] = 0.5
+    assert "that are not in a row or column of zeros are 0.5" in looked_at(constant).sentence
+
+
+@pytest.mark.parametrize("spikes", [11, 12, 13, 14, 20])
+def test_there_is_no_cliff_in_the_number_of_spikes(spikes):
+    layer = looked_at(planted(256, 256, spikes, 2.0))
+    assert "correlations" not in layer.off
+    assert f"{len(layer.spectrum.spikes)} spikes (" in layer.sentence
+    assert abs(len(layer.spectrum.spikes) - spikes) <= 1
+    assert {"correlations", "norms", "blocks", "spectrum"}.isdisjoint(layer.off)
+
+
+def test_a_mean_is_no_spike():
+    layer = looked_at(normal(256, 256) + 0.1)
+    assert layer.spectrum.spikes == ()
+    words = "random-like; the mean of the entries is 0.10 of their standard deviation"
+    assert layer.sentence.startswith(words)  # and that its recovery is uncertain
+    far = looked_at(normal(64, 64) + 3)
+    assert far.sentence.startswith("not random-like: the mean of the entries holds 9")
+
+
+def family(name: str, rows: int, columns: int, generator: torch.Generator) -> torch.Tensor:
+    noise = torch.randn(rows, columns, generator=generator)
+    uniform = torch.rand(rows, columns, generator=generator)
+    if name == "uniform":
+        return uniform - 0.5
+    if name == "t6":
+        squares = torch.randn(6, rows, columns, generator=generator).square().sum(0)
+        return noise / (squares / 6).sqrt()
+    if name == "mean":
+        return noise + 0.1
+    return noise * (uniform >= float(name)) if name != "normal" else noise
+
+
+FAMILIES = ["normal", "uniform", "t6", "mean", "0.5", "0.9", "0.95"]
+
+
+def false_alarms(name: str, rows: int, columns: int, matrices: int) -> int:
+    generator = torch.Generator().manual_seed(rows)
+    nets = {f"{at}": family(name, rows, columns, generator) for at in range(matrices)}
+    return sum(layer.verdict != FINE for layer in audit(nets, samples=8))
+
+
+# spectrum, spikes, values below, norms and cosines of both sides, blocks: each at the level 0.001
+TESTS = 8
+
+
+@pytest.mark.parametrize(("name", "rows", "columns"), [("0.95", 64, 288), ("t6", 64, 64)])
+def test_independent_entries_of_any_tails_are_random_like(name, rows, columns):
+    assert not_above(false_alarms(name, rows, columns, 4), 4, TESTS * Thresholds().level)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_false_alarms_of_each_family_are_as_seldom_as_the_level_says(name):
+    """200 matrices a family: Clopper–Pearson at 1 % doubt against the sum of the levels of all tests."""
+    count = sum(false_alarms(name, *shape, 100) for shape in ((64, 144), (48, 48)))
+    assert not_above(count, 200, TESTS * Thresholds().level, doubt=0.01)
+
+
+def test_what_is_marked_decides():
+    """Uniform entries and unequal offsets of a fresh layer are remarks beside its verdict."""
+    layer = audit(torch.nn.Linear(128, 96)).layers[0]
+    assert layer.verdict == FINE
+    assert layer.off == ()
+    assert {one.aspect for one in layer.findings if not one.decides} == {"entries", "offsets"}
