@@ -207,7 +207,7 @@ def measure_descent(setting: Setting, generator: torch.Generator) -> list[float]
         target = _identity(setting) + scale * drawn
         run = descend(start, target, covariance, lr=1 / smoothness(setting), steps=setting["steps"])
         if max(run.norms) <= setting["tau"]:
-            values.append(len(run.rates) / log(run.losses[0] / run.losses[-1]))
+            values.append(len(run.lrs) / log(run.losses[0] / run.losses[-1]))
         if len(values) == setting["trials"]:
             return values
     raise BadInput("runs that stay inside ‖A‖ ≤ τ", got="fewer than half", do="raise tau or lower excess")
