@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields, is_dataclass
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -65,7 +66,7 @@ def compared() -> Record:
 
 
 EYE = torch.eye(2, dtype=torch.float64)
-MAKERS: dict[str, Callable[[], Record]] = {
+MAKERS: dict[str, Callable[[], Any]] = {
     "shadow.Survey": sample_survey,
     "weights.Audit": sample_audit,
     "weights.Comparison": compared,

@@ -27,14 +27,15 @@ def improved(folder: Path) -> str:
         weight = f"{strength:g}" if strength else "–"
         steps = round(final["settings"]["budget"] / prices[name])
         rows.append([name, f"{rate:g}", weight, str(steps), f"{100 * held:.2f}", percent(errors[name])])
-    head = ["variant", "rate", "strength", "steps", "held-out error %", "test error %"]
+    head = ["variant", "lr", "strength", "steps", "held-out error %", "test error %"]
     best = better.winner(tuning) if all(name in errors for name in better.OURS) else None
     with_shadows = [name for name in errors if name in better.OURS]
     parts = [
         f"## Chosen on MNIST\n\n{better.LABELS:,} labels, 784-500-500-10, batch 100, momentum 0.9; as many "
         f"steps as fit into the processor time of {final['settings']['budget']} steps with dropout. Every "
-        f"variant had the same 6 trials (3 rates × 2 strengths, or 6 rates) on {better.HELD_OUT:,} held-out "
-        "points; second batches enter as (L + wL′)/(1 + w), so that a rate is the same step for all. The "
+        "variant had the same 6 trials (3 learning rates × 2 strengths, or 6 learning rates) on "
+        f"{better.HELD_OUT:,} held-out points; second batches enter as (L + wL′)/(1 + w), so that a learning "
+        "rate is the same step for all. The "
         "test errors are of fresh seeds. "
         "`python -m experiments.better_shadow.run` runs it.",
         table(head, rows),

@@ -41,7 +41,7 @@ def methods_of(records: Records, data: str) -> list[str]:
 
 
 def tuning_table(records: Records, data: str) -> str:
-    """Held-out error by rate; the chosen one in bold."""
+    """Held-out error by learning rate; the chosen one in bold."""
     rates, rows = RATES[data], []
     for method in (*PLAIN, *NOISE, *SHADOW):
         mine = [r for r in records if r["held_out"] and (r["data"], r["labels"]) == (data, 5000)]
@@ -51,7 +51,7 @@ def tuning_table(records: Records, data: str) -> str:
         chosen = best(records, data, (method,))["rate"]
         cells = [f"{100 * tried[rate]['error']:.2f}" if rate in tried else "–" for rate in rates]
         rows.append([method, *(f"**{c}**" if r == chosen else c for r, c in zip(rates, cells, strict=True))])
-    return table([f"{TITLES[data]}: method", *(f"rate {rate:g}" for rate in rates)], rows)
+    return table([f"{TITLES[data]}: method", *(f"lr {rate:g}" for rate in rates)], rows)
 
 
 def cell(runs: dict[int, dict[str, Any]], field: str) -> str:
@@ -149,7 +149,7 @@ def others(records: Records, data: str, method: str) -> list[tuple[str, str]]:
 
 
 def at_the_edge(records: Records) -> str:
-    """Methods whose chosen rate is the least or greatest of its grid."""
+    """Methods whose chosen learning rate is the least or greatest of its grid."""
     found = [
         f"{method} on {TITLES[data]} ({rate:g})"
         for data in DATA
@@ -184,8 +184,8 @@ def text(records: Records) -> str:
     parts += ["### What the nets do with their shadows"]
     parts += [shadow_table(records, data, size) for data in DATA for size in SIZES]
     parts += [
-        "### The choice of rates",
-        "Held-out error in %, 5,000 labels, one seed; the chosen rate in bold.",
+        "### The choice of learning rates",
+        "Held-out error in %, 5,000 labels, one seed; the chosen learning rate in bold.",
     ]
     parts += [*(tuning_table(records, data) for data in DATA), at_the_edge(records)]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -139,8 +139,8 @@ def data_part(plan: few.Plan, found: dict[few.Cell, tuple[Errors, Chosen]]) -> l
     parts = [
         f"Steps: {steps} labels.{out} Test error in %, mean ± standard error of {len(plan.seeds)} seeds:",
         table(head, errors),
-        "Chosen: the learning rate, then the method's own knob. A star: the rate is the smallest or the "
-        "largest of those tried.",
+        "Chosen: the learning rate, then the method's own knob. A star: the learning rate is the smallest "
+        "or the largest of those tried.",
         table(["method", "knob", *head[1:]], settings),
     ]
     for cell in cells:

@@ -56,7 +56,7 @@ def target_near(d: int, size: float, generator: torch.Generator) -> Tensor:
 
 def curve(run: Descent, count: int = 80) -> dict[str, Any]:
     """A run at about `count` steps, evenly spread in log(1 + step)."""
-    last = len(run.rates)
+    last = len(run.lrs)
     steps = sorted({round((1 + last) ** (at / count) - 1) for at in range(count + 1)})
     return {
         "steps": steps,
@@ -121,7 +121,7 @@ def convergence(d: int = 3, steps: int = 100, runs: int = 20) -> list[dict[str, 
                 last = sum(loss > 1e-16 * run.losses[0] for loss in run.losses) - 1
                 promise = sum(
                     log1p(-2 * layers * (1 - norm) ** (2 * layers - 2) * rate)
-                    for norm, rate in zip(run.norms[:last], run.rates[:last], strict=True)
+                    for norm, rate in zip(run.norms[:last], run.lrs[:last], strict=True)
                 )
                 measured.append(last / log(run.losses[0] / run.losses[last]))
                 promised.append(-last / promise)

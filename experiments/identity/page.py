@@ -132,7 +132,7 @@ def allconv_table(found: dict[str, Any]) -> str:
                 ", ".join(f"{100 * final:.2f}" for final in finals),
             ]
         )
-    return table(["net", "parameters", "rate", "test error %, mean ± s.e.", "seeds"], rows)
+    return table(["net", "parameters", "lr", "test error %, mean ± s.e.", "seeds"], rows)
 
 
 def page() -> None:

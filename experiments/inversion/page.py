@@ -208,10 +208,10 @@ the optimizer; what counts is that it begins at the shadow and needs no step siz
 ## How the optimizer was tuned
 
 On {plan["tuning"]} training images of each layer, by its recovery error after {last} iterations, one setting
-after the other: Adam at rates 0.05, 0.1, 0.2 or momentum at 1, 3, 10; `tv` 0.01, 0.1, 1; `norm` 0.001, 0.01;
+after the other: Adam at lr 0.05, 0.1, 0.2 or momentum at 1, 3, 10; `tv` 0.01, 0.1, 1; `norm` 0.001, 0.01;
 `spread` of the noise at the start 0.1, 0.5. The shadow's scales were chosen by `calibrate` on
 {plan["calibration"]} training images; nothing else about it was tuned. The values at {first} to {last}
-iterations are those of one run at a constant rate: a run tuned for {first} could end lower.
+iterations are those of one run at a constant learning rate: a run tuned for {first} could end lower.
 
 {settings(results)}
 """

@@ -71,7 +71,7 @@ def noise_part(plan: noise.Plan, records: NoiseErrors, chosen: Chosen) -> list[s
     ]
     head = [
         "method",
-        "rate, knob",
+        "lr, knob",
         "at the end",
         "at the best epoch",
         "that epoch",

@@ -69,7 +69,7 @@ def few_labels() -> str:
         [name, *rate_and_weight(vars(chosen[name])), *map(percent, (error[name], shadow[name], agree[name]))]
         for name in finals
     ]
-    head = ["method", "rate", "weight", "test error %", "error on shadows %", "same label %"]
+    head = ["method", "lr", "weight", "test error %", "error on shadows %", "same label %"]
     second = table(head, rows)
     third = gaps([(name, "backprop") for name in finals if name != "backprop"], error)
     others = [other for other in finals if other != "SHADOW"]
@@ -79,7 +79,7 @@ def few_labels() -> str:
     noise = 100 * sqrt(0.045 * 0.955 / held_out)
     short = [[name, percent(error[name]), percent(shadow[name]), percent(agree[name])] for name in finals]
     edges = [n for n, s in chosen.items() if s.lr in (max(t.lr for t in few.grid(n)), few.WEIGHTED_RATES[0])]
-    edge = f"The best rate lay at the end of its grid for {', '.join(edges)}." if edges else ""
+    edge = f"The best learning rate lay at the end of its grid for {', '.join(edges)}." if edges else ""
     put_into_readme(
         table(["method", "test error %", "error on shadows %", "same label %"], short),
         in_a_sentence("SHADOW", {other: differences(error["SHADOW"], error[other]) for other in others}),
@@ -91,21 +91,22 @@ def few_labels() -> str:
 {count} seeds, each with its own 5,000 training points, the same for every method (paired); official test
 set. `python -m experiments.mnist.labels` runs it; mean ± standard error throughout.
 
-### Fixed rates
+### Fixed learning rates
 
 The pilot is an earlier run of 3 or 4 seeds with other subsets; z compares the two with both standard errors.
 A weight w multiplies the step size by about 1 + w, so rows of unequal step size do not compare methods.
 
 {first}
 
-### Tuned rates and weights
+### Tuned learning rates and weights
 
 Every method chose among 15 settings by its error on 1,000 held-out training points, averaged over
-{len(few.TUNING_SEEDS)} splits, and was then trained on all 5,000: 5 rates × 3 weights (¼, 1, 4), or 15
-rates over the same range of step sizes where there is no weight. {edge} Tuning is itself noisy: {held_out:,}
-held-out answers tell an error of 4.5 % only to ± {noise:.2f}, so a few tenths of a point between methods
-may be luck of the choice. Dropout shows it: at rate .05 it has {percent(at_fixed)} (table above), at the
-rate it chose {percent(error["dropout"])}.
+{len(few.TUNING_SEEDS)} splits, and was then trained on all 5,000: 5 learning rates × 3 weights (¼, 1, 4), or
+15 learning rates over the same range of step sizes where there is no weight. {edge} Tuning is itself noisy:
+{held_out:,} held-out answers tell an error of 4.5 % only to ± {noise:.2f}, so a few tenths of a point
+between methods
+may be luck of the choice. Dropout shows it: at lr .05 it has {percent(at_fixed)} (table above), at the
+learning rate it chose {percent(error["dropout"])}.
 
 {second}
 
@@ -152,7 +153,7 @@ def full_width() -> str:
         [arm, *rate_and_weight(rs[0]), str(len(rs)), *(percent([r[f] for r in rs]) for f in fields)]
         for arm, rs in last.items()
     ]
-    head = ["method", "rate", "weight", "seeds", "test error %", "error on shadows %", "same label %"]
+    head = ["method", "lr", "weight", "seeds", "test error %", "error on shadows %", "same label %"]
     pairs = [
         ("SHADOW", "backprop"),
         ("SHADOW", "control: SHADOW's step"),
@@ -163,13 +164,14 @@ def full_width() -> str:
     gap = gaps(pairs, {arm: [r["test_error"] for r in rs] for arm, rs in last.items()})
     draw_curves(curves, arms)
     candidates = [[r["arm"], *rate_and_weight(r), f"{100 * r['test_error']:.2f}"] for r in tuning]
-    grid = table(["method", "rate", "weight", "held-out error %"], candidates)
+    grid = table(["method", "lr", "weight", "held-out error %"], candidates)
     steps = max(r["step"] for r in curves)
     return f"""## MNIST at the paper's width
 
 784-5000-5000-10, all 60,000 training points, batch 100, momentum 0.9, {steps} steps ({steps / 600:g} epochs),
-dropout 0.5 where there is any; rates and weights from the paper's grid, chosen on 10,000 held-out points
-after {wide.TUNING_STEPS} steps. A weight w also multiplies the step by about 1 + w, so the control is plain
+dropout 0.5 where there is any; learning rates and weights from the paper's grid, chosen on 10,000 held-out
+points after {wide.TUNING_STEPS} steps. A weight w also multiplies the step by about 1 + w, so the
+control is plain
 backpropagation with that step.
 `python -m experiments.mnist.width` runs it. After {steps} steps nothing has converged: these are the
 first epochs of the paper's curves, not their end.

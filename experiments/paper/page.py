@@ -30,7 +30,7 @@ from .figures import (
 from .training import read
 
 SHOWN = ("test_error", "shadow_error", "label_agreement")
-HEAD = ["method", "rate", "weight", "seeds", "test error %", "error on shadows %", "same label %"]
+HEAD = ["method", "lr", "weight", "seeds", "test error %", "error on shadows %", "same label %"]
 
 
 def at(curves: Curves, step: int, value: Callable[[Point], float | None]) -> dict[str, dict[int, float]]:
@@ -84,7 +84,7 @@ def tuning_table(folder: Path, part: str) -> str:
         s = r["settings"]
         error = "diverged" if r["diverged"] else f"{100 * r['test_error']:.2f}"
         rows.append([r["arm"], f"{s['lr']:g}", f"{s['weight']:g}" if s["weight"] else "–", error])
-    return table(["method", "rate", "weight", "held-out error %"], rows)
+    return table(["method", "lr", "weight", "held-out error %"], rows)
 
 
 def tracking(curves: Curves, step: int) -> str:
@@ -266,20 +266,24 @@ def summary(folder: Path, parts: Mapping[str, Curves], variants: Curves, full: C
     return table(["the paper", "here"], rows)
 
 
-RUN = """Two hidden ReLU layers, He's Gaussian start, batch 100, constant rate, pixels in [0, 1]. Momentum
-0.9 is ours; the paper does not speak of it. Products are in bfloat16 for {half}; everywhere else, and for
+RUN = """Two hidden ReLU layers, He's Gaussian start, batch 100, constant learning rate, pixels in [0, 1].
+Momentum 0.9 is ours; the paper does not speak of it. Products are in bfloat16 for {half}; everywhere
+else, and for
 weights, sums and all that is measured, in float32. Shadows come from h̃2 and get the norm of their image,
-unless it says otherwise. Rates 4^a·0.001 and weights 2^b, b from −3 to 3, are the paper's. They were chosen
-on 10,000 held-out points in one short run each ({tuning}): from the paper's largest rate to the better
-neighbour until none is better, then in the same way from weight 1, and again in turn until neither moves.
-Where the best rate lies beyond the paper's a ≤ 2, larger ones were tried too (not at width 5000). On CIFAR-10
-at width 5000 backprop alone chose its rate; the others have the same, and SHADOW the weight that it chose at
-width 1000. The paper trains every candidate to its end. Final runs use all training points, {seeds} seeds,
+unless it says otherwise. Learning rates 4^a·0.001 and weights 2^b, b from −3 to 3, are the paper's. They were
+chosen on 10,000 held-out points in one short run each ({tuning}): from the paper's largest learning rate
+to the better neighbour until none is better, then in the same way from weight 1, and again in turn
+until neither moves.
+Where the best learning rate lies beyond the paper's a ≤ 2, larger ones were tried too (not at width 5000).
+On CIFAR-10 at width 5000 backprop alone chose its learning rate; the others have the same, and SHADOW the
+weight that it chose at width 1000. The paper trains every candidate to its end. Final runs use all
+training points, {seeds} seeds,
 and the same start and batches for every method.
 
 In the table above p is that of one comparison; the tables below correct for all that they hold (Holm).
-A weight w also makes the step longer, by up to 1 + w. The controls are plain backpropagation with the rate
-times 1 + w. Three seeds are few: a paired t test calls a difference real (p < 0.05) only from 4.3 standard
+A weight w also makes the step longer, by up to 1 + w. The controls are plain backpropagation with the
+learning rate times 1 + w. Three seeds are few: a paired t test calls a difference real (p < 0.05) only
+from 4.3 standard
 errors on."""
 
 
@@ -331,7 +335,7 @@ def figures_6_7(folder: Path, cifar: Curves) -> str:
     return f"""## Figures 6 and 7
 
 {shape_of("cifar10-500")}, {epochs("cifar10-500", step)}. The variants from h̃3, with sampling (half of every
-layer is kept) and with smoothing train with the rate and weight that {paper.SHADOW} chose.
+layer is kept) and with smoothing train with the learning rate and weight that {paper.SHADOW} chose.
 
 ![Errors of the variants](figures/paper-figures-6-7.svg)
 
@@ -365,8 +369,8 @@ The paper's x' = r(W₁ r(W₂ h̃₂)) has no scale; the {paper.SHADOW} of thes
 He's start the theory's scale 2/(n s²) is 1, so that no scale is the right one; then training makes W larger.
 
 The first {wide.CURVE_POINTS:,} test images, after {epochs("mnist-5000", step)}. {paper.BACKPROP} and
-{paper.SHADOW} are the runs above on their way; {paper.UNSCALED} chose its own rate and weight in the same
-way. {diverged(folder, "mnist-5000")}
+{paper.SHADOW} are the runs above on their way; {paper.UNSCALED} chose its own learning rate and weight in
+the same way. {diverged(folder, "mnist-5000")}
 
 {final_table(full, wide_settings(folder), step)}
 
@@ -434,12 +438,16 @@ def random_like_words(folder: Path, curves: Curves) -> str:
 
 
 def same_rates(folder: Path) -> str:
-    """Whether a difference may be one of the rate."""
+    """Whether a difference may be one of the learning rate."""
     rates = {arm: rate for arm, (rate, _) in chosen(folder, "mnist-1000").items()}
     said = []
     for arm, other in AUDITED:
         alike = rates[arm] == rates[other]
-        same = "chose the same rate" if alike else "chose different rates, which tell them apart too"
+        same = (
+            "chose the same learning rate"
+            if alike
+            else "chose different learning rates, which tell them apart too"
+        )
         said.append(f"{arm} and {other} {same}")
     return "; ".join(said) + "."
 

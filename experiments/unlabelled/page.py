@@ -55,7 +55,7 @@ def classic(folder: Path) -> str:
         weight = f"{strength:g}" if strength else "–"
         measured = [percent(errors[name]), percent(shadow[name])]
         rows.append([name, f"{rate:g}", weight, str(len(errors[name])), *measured])
-    ours = table(["method", "rate", "strength", "seeds", "test error %", "error on shadows %"], rows)
+    ours = table(["method", "lr", "strength", "seeds", "test error %", "error on shadows %"], rows)
     merged = [(name, value, source) for name, value, source in PUBLISHED]
     longer = {
         kind: (read(folder / f"{kind}-tuning.json"), read(folder / f"{kind}.json")) for kind in few.LONGER
@@ -65,7 +65,7 @@ def classic(folder: Path) -> str:
             mean, se = mean_and_se([100 * value for value in values])
             spread = "" if se is None else f" ± {se:.1f}"
             rate, factor, denoise = few.choose_long(long_tuning["entries"], name)
-            chosen = f"{len(values)} seeds; rate {rate:g}, weight {factor:g}, denoise {denoise:g}"
+            chosen = f"{len(values)} seeds; lr {rate:g}, weight {factor:g}, denoise {denoise:g}"
             row = f"**here: {name}, {long['settings']['steps']:,} steps**"
             merged.append((row, f"{mean:.1f}{spread}", chosen))
     merged.sort(key=lambda row: -float(row[1].split()[0]))
@@ -73,9 +73,10 @@ def classic(folder: Path) -> str:
     about = (
         f"784-500-500-10, Adam, {few.BASE.batch_size} labelled and 100 unlabelled points a step, "
         f"{steps:,} steps, "
-        "the rate divided by ten after three quarters of them. Every method had the same 6 trials, 3 rates × "
-        "2 strengths (the weight of the second batch; of denoising ten times that; 6 rates for plain and "
-        f"dropout), each {tuning['settings']['steps']} steps, judged on {few.HELD_OUT:,} held-out points. "
+        "the learning rate divided by ten after three quarters of them. Every method had the same 6 trials, "
+        "3 learning rates × 2 strengths (the weight of the second batch; of denoising ten times that; "
+        f"6 learning rates for plain and dropout), each {tuning['settings']['steps']} steps, "
+        f"judged on {few.HELD_OUT:,} held-out points. "
         "Then each seed has labels of its own, the same for every method. Mean ± standard error. "
         "`python -m experiments.unlabelled.run` runs it."
     )

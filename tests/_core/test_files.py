@@ -87,7 +87,7 @@ def test_a_full_disk_is_a_sentence_and_the_old_file_stays(tmp_path, monkeypatch,
 
 def test_links_in_the_place_of_a_file_are_not_followed(tmp_path, monkeypatch):
     """Neither at its own name nor at that of the temporary file, even for somebody who can guess it."""
-    monkeypatch.setattr(files.secrets, "token_hex", lambda size: "00")
+    monkeypatch.setattr("secrets.token_hex", lambda size: "00")
     (tmp_path / "victim").write_text("untouched")
     (tmp_path / "new.json").symlink_to(tmp_path / "victim")
     write_json(tmp_path / "new.json", {"a": 1})

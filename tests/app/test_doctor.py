@@ -8,6 +8,7 @@ import re
 import sys
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, metadata
+from importlib.metadata import version as installed
 
 import pytest
 import torch
@@ -116,7 +117,7 @@ def test_a_check_that_crashes_has_failed_and_debug_lets_it_through(obverse, monk
 
 
 def test_what_an_extra_lacks_is_named_with_the_way_to_get_it(obverse, monkeypatch):
-    real = environment.version
+    real = installed
 
     def version(name):
         if name == "optuna":
@@ -134,7 +135,7 @@ def test_what_an_extra_lacks_is_named_with_the_way_to_get_it(obverse, monkeypatc
 
 
 def test_the_extra_of_an_extra_counts(monkeypatch):
-    real = environment.version
+    real = installed
 
     def version(name):
         if name == "distributed":

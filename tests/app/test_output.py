@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -15,7 +16,15 @@ import pytest
 
 from obverse._core.files import parse_json, quoted
 from obverse.present.output import print_json
-from obverse.training import Interrupted, read_plan, read_run
+from obverse.training import (
+    ClassifierTask,
+    Interrupted,
+    Settings,
+    create_run,
+    fit_classifier,
+    read_plan,
+    read_run,
+)
 from obverse.training.command._train import free_path, new_place
 from training.helpers import obverse as obverse_process
 from training.helpers import tiny_npz
@@ -43,10 +52,13 @@ def test_what_is_no_number_is_null(capsys):
     }
 
 
-@pytest.fixture
-def run(obverse, small, tmp_path):
-    assert obverse("train", *small).code == 0
-    return tmp_path / "run"
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on the embedded digits, trained once; not to be changed."""
+    path, settings = tmp_path_factory.mktemp("trained") / "RUN", Settings(hidden=(8,), epochs=1)
+    create_run(path, settings)
+    fit_classifier(ClassifierTask(settings), path)
+    return path
 
 
 def test_train(obverse, small, tmp_path):
@@ -120,9 +132,8 @@ def test_search(obverse, small, tmp_path):
     assert done.err.splitlines()[-1] == f"search: {tmp_path / 'search'}"
 
 
-def test_sample_and_report(obverse, tmp_path):
-    words = ["--data", "digits", "--hidden", "8", "--epochs", "1", "--train-size", "200", "--no-report"]
-    assert obverse("train", *words, "--out", tmp_path / "run").code == 0
+def test_sample_and_report(obverse, trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "run")
     done = obverse("sample", tmp_path / "run", "--per-class", "1", "--seed", "3", "--json")
     assert (done.code, done.err) == (0, "")
     found = strict(done.out)
@@ -163,17 +174,16 @@ QUICK = [
     ["shadow", "RUN"],
     ["audit", "RUN"],
     ["memorize", "digits"],
-    ["ladder", "--data", "digits"],
+    ["ladder", "--data", "digits", "--windows", "4/4,2/2", "--sweep", "none"],
     ["claims", "run", "alm.lemma2.5.exact", "--jobs", "1"],
 ]
 
 
 @pytest.mark.parametrize("words", QUICK, ids=[" ".join(words[:2]) for words in QUICK])
-def test_a_small_version_says_so(obverse, tmp_path, monkeypatch, words):
+def test_a_small_version_says_so(obverse, trained, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
     if "RUN" in words:
-        more = ["--epochs", "1", "--hidden", "8", "--no-report", "--out", "RUN"]
-        assert obverse("train", *more).code == 0
+        shutil.copytree(trained, "RUN")
     done = obverse(*words, "--quick", "--json")
     assert done.code == 0, done.err
     strict(done.out)
@@ -233,11 +243,10 @@ NOT_WRITABLE = [
 
 
 @pytest.mark.parametrize("words", NOT_WRITABLE, ids=" ".join)
-def test_a_place_that_cannot_be_written_is_told(obverse, tmp_path, monkeypatch, words):
+def test_a_place_that_cannot_be_written_is_told(obverse, trained, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
     if "RUN" in words:
-        more = ["--epochs", "1", "--hidden", "8", "--no-report", "--out", "RUN"]
-        assert obverse("train", *more).code == 0
+        shutil.copytree(trained, "RUN")
     (tmp_path / "file").touch()
     done = obverse(*words, "--out", "file/x")
     assert (done.code, done.out) == (2, ""), done

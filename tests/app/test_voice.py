@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import typer
+from typer.core import TyperGroup
 
 from obverse.app.main import EXIT_CODES, app
 from obverse.present.options import DATA
@@ -113,6 +114,7 @@ def test_the_help_of_a_command_ends_with_an_example_that_parses(name):
 @pytest.mark.parametrize("group", [None, "claims", "generate"])
 def test_the_help_of_a_group_has_an_example_that_parses(group):
     found = typer.main.get_command(app)
+    assert isinstance(found, TyperGroup)
     text = found.help if group is None else found.commands[group].help
     (example,) = re.findall(r"Example: obverse (.+)", text)
     words = shlex.split(example)

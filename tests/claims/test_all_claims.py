@@ -79,14 +79,14 @@ def test_what_is_printed_is_quoted_with_its_place(claim):
 
 def test_every_claim_is_run_by_one_file_of_tests():
     """And what these files say is known of claims is said of claims that there are."""
-    run_by = Counter()
+    run_by: Counter[str] = Counter()
     for file in Path(__file__).parent.glob("test_every_*.py"):
         (tests,) = (
             value
             for value in vars(import_module(f"claims.{file.stem}")).values()
             if isinstance(value, type) and issubclass(value, EveryClaim) and value is not EveryClaim
         )
-        (mark,) = (mark for mark in tests.pytestmark if mark.name == "parametrize")
+        (mark,) = (mark for mark in vars(tests)["pytestmark"] if mark.name == "parametrize")
         ids = mark.kwargs["ids"]
         assert {*tests.inconclusive, *tests.larger, *tests.undecided} <= set(ids)
         run_by.update(ids)

@@ -12,6 +12,7 @@ from obverse.claims.alm import _three_layers as three_layers
 from obverse.claims.alm import _two_layers as two_layers
 from obverse.claims.alm._evolution import State, critical_ratio, evolve
 from obverse.claims.alm._hidden import draw_hidden
+from obverse.claims.alm._stack import Stack
 from obverse.shadow import best_threshold, recovery_error
 
 
@@ -115,21 +116,21 @@ def test_critical_ratio_tells_where_depth_has_no_end() -> None:
 def test_the_worst_entry_of_a_net_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same draws, replayed without the stack's own search and inference."""
     setting = {"k2": 8, "k1": 20, "k0": 50, "n2": 16, "n1": 40, "nets": 1, "draws": 32}
-    seen = {}
+    seen: dict[str, torch.Tensor] = {}
 
     def search(stack, layers, steps, drops):  # type: ignore[no-untyped-def]
         seen.update(weights=stack.weights)
         return (0.0, 0.1)
 
     draws = []
-    original = entrywise.Stack.generate
+    original = Stack.generate
 
     def generate(self, top, random):  # type: ignore[no-untyped-def]
         draws.append(original(self, top, random))
         return draws[-1]
 
     monkeypatch.setattr(entrywise, "search_offsets", search)
-    monkeypatch.setattr(entrywise.Stack, "generate", generate)
+    monkeypatch.setattr(Stack, "generate", generate)
     (found,) = entrywise.measure_relative(setting, generator())
     x, _, top = draws[1]
     lower, upper = seen["weights"]
@@ -157,7 +158,7 @@ def test_rates_and_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert two_layers.bound(two) == pytest.approx(2.25)
     assert two_layers.bound({**two, "drop": 1}) == pytest.approx(4.5)
     three = three_layers.layers(10, 4, 3, 2)
-    assert three_layers.bound(three) == pytest.approx(3 * (1 / 4 + 2 / 3))
+    assert two_layers.bound(three) == pytest.approx(3 * (1 / 4 + 2 / 3))
     assert three_layers.printed_rate(three) == pytest.approx(np.log(360 + 240 + 80 + 20) / 4)
 
 
@@ -202,7 +203,7 @@ def test_settings_outside_theorem_3_2_are_refused() -> None:
         "draws": 2,
     }
     with pytest.raises(BadInput, match="√k3·k2 < k0"):
-        three_layers.bound(setting)
+        two_layers.bound(setting)
 
 
 def test_a_schedule_that_runs_out_of_units_is_refused() -> None:

@@ -12,6 +12,7 @@ import torch
 from obverse._core.errors import BadInput
 from obverse.claims.alm import _appendix_e as appendix_e
 from obverse.claims.alm import _trained as trained
+from obverse.claims.alm._hidden import draw_hidden
 from obverse.nets import relu_mlp
 from obverse.shadow import best_threshold, recovery_error
 
@@ -100,7 +101,7 @@ def test_no_wrong_answers_cannot_be_compared(monkeypatch):
 
 def test_recovery_is_the_lowest_over_a_fine_grid_of_thresholds():
     weight = 0.3 * torch.randn(30, 50, generator=seeded())
-    h = trained.draw_hidden(8, 30, 4, "half-normal", seeded(1)).float()
+    h = draw_hidden(8, 30, 4, "half-normal", seeded(1)).float()
     unit = weight.double().numpy()
     unit = unit / sqrt((unit**2).mean())
     top = h.double().numpy()
@@ -112,7 +113,7 @@ def test_recovery_is_the_lowest_over_a_fine_grid_of_thresholds():
 
 def test_recovery_through_random_weights_is_the_closed_form():
     weight = torch.randn(300, 1000, generator=seeded(2))
-    h = trained.draw_hidden(64, 300, 15, "half-normal", seeded(3)).float()
+    h = draw_hidden(64, 300, 15, "half-normal", seeded(3)).float()
     expected = float(recovery_error(h, 1000, best_threshold(h, 1000, 1000, shared=True), 1000).mean())
     # 3 % of normal approximation at t ≥ 500 and about 4 % (one standard error) for the one matrix drawn
     assert trained.recovery(weight, h) == pytest.approx(expected, rel=0.03 + 3 * 0.04)

@@ -156,7 +156,7 @@ def test_recovery_against_quadrature():
 def test_facts_against_a_plain_computation():
     """ρ = 1, so that W is all there is: the same draws, computed entry by entry."""
     generator = torch.Generator().manual_seed(3)
-    expected = {fact: [] for fact in universality._FACTS}
+    expected: dict[str, list] = {fact: [] for fact in universality._FACTS}
     for _ in range(6):
         h = draw_hidden(SIZE["batch"], SIZE["m"], SIZE["k"], "equal", generator).numpy()
         weights = Weights(SIZE["n"], SIZE["m"], draw_seed(generator), laws.signs)

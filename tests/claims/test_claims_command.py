@@ -180,7 +180,7 @@ def test_run_prints_verdicts_and_a_summary(obverse, surprising):
 
 
 def test_quick_seed_and_ids_reach_the_runner(obverse, file, monkeypatch):
-    asked = {}
+    asked: dict = {}
 
     def run(claims, **options):
         asked.update(options, ids=[claim.id for claim in claims])
@@ -215,7 +215,7 @@ def test_quick_seed_and_ids_reach_the_runner(obverse, file, monkeypatch):
     ],
 )
 def test_claims_that_train_on_images_run_when_asked_for(obverse, file, monkeypatch, words, images):
-    asked = []
+    asked: list = []
 
     def run(claims, **options):
         asked.extend(claim.id for claim in claims)

@@ -20,7 +20,7 @@ def seeded() -> torch.Generator:
 
 
 def law(keys, p):
-    found = defaultdict(float)
+    found: defaultdict = defaultdict(float)
     for key, chance in zip(keys, p, strict=True):
         found[key] += chance
     return found

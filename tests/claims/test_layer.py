@@ -51,18 +51,22 @@ def recovered_masks(weights: Weights, keep: float, *, rows: int = 3, **options: 
     return found.numpy() * keep * inputs
 
 
-def one_hot(random: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+class OneHot:
     """Rows of the identity, counted through: so that ĥ is x itself."""
-    start = one_hot.at
-    one_hot.at += rows
-    return np.eye(columns, dtype=np.float32)[start : start + rows]
+
+    def __init__(self) -> None:
+        self.at = 0
+
+    def __call__(self, random: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+        start = self.at
+        self.at += rows
+        return np.eye(columns, dtype=np.float32)[start : start + rows]
 
 
 @pytest.fixture
 def identity(threads_one):
     def make(seed: int) -> Weights:
-        one_hot.at = 0
-        return Weights(512, 512, seed=seed, draw=one_hot)
+        return Weights(512, 512, seed=seed, draw=OneHot())
 
     return make
 

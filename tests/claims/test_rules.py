@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from obverse import BadInput
+from obverse._core import clopper_pearson
 from obverse.claims._rates import Along, Exponent, NotGrowing, slope
-from obverse.claims._rules import Equal, HoldsIn, MeanBelow, clopper_pearson, student
+from obverse.claims._rules import Equal, HoldsIn, MeanBelow, student
 from obverse.claims.results import Point
 
 

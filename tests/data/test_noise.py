@@ -182,7 +182,7 @@ class Huge:
     """An array that asks for a terabyte and brings nothing."""
 
     def __reduce__(self) -> Any:
-        return np._core.multiarray._reconstruct, (np.ndarray, (2**40,), b"b")
+        return np._core.multiarray._reconstruct, (np.ndarray, (2**40,), b"b")  # type: ignore[attr-defined]
 
 
 def test_sizes_are_not_believed(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import combinations
+from itertools import count as count_from
 from math import comb
 
 import numpy as np
@@ -39,7 +40,8 @@ class Recorder:
     """A sampler that remembers what it gave."""
 
     def __init__(self, sampler) -> None:
-        self.sampler, self.given = sampler, []
+        self.sampler = sampler
+        self.given: list[torch.Tensor] = []
 
     def __call__(self, n: int, generator: torch.Generator) -> torch.Tensor:
         self.given.append(self.sampler(n, generator))
@@ -252,11 +254,11 @@ def test_nothing_to_show():
 
 
 def broken_after(count: int):
-    def sampler(n: int, generator: torch.Generator) -> torch.Tensor:
-        sampler.calls += 1
-        return torch.full((n, 2), float("nan") if sampler.calls > count else 1.0)
+    calls = count_from(1)
 
-    sampler.calls = 0
+    def sampler(n: int, generator: torch.Generator) -> torch.Tensor:
+        return torch.full((n, 2), float("nan") if next(calls) > count else 1.0)
+
     return sampler
 
 

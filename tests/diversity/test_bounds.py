@@ -20,6 +20,7 @@ from obverse._core.errors import BadInput
 from obverse._core.statistics import clopper_pearson, lower_limit
 from obverse.claims.gan._forward_bounds import forward_bound, forward_bound_printed
 from obverse.diversity._bounds import (
+    Collisions,
     effective_support_bound,
     log_no_collision,
     popular_estimate,
@@ -40,8 +41,11 @@ def apart(samples: int, support: float | Fraction) -> Fraction:
 def no_collision(masses: list[Fraction], samples: int) -> Fraction:
     """By going through all outcomes."""
     return sum(
-        (prod(masses[i] for i in outcome) for outcome in product(range(len(masses)), repeat=samples)
-         if len(set(outcome)) == samples),
+        (
+            prod((masses[i] for i in outcome), start=Fraction(1))
+            for outcome in product(range(len(masses)), repeat=samples)
+            if len(set(outcome)) == samples
+        ),
         start=Fraction(0),
     )  # fmt: skip
 
@@ -257,3 +261,12 @@ def test_what_no_collision_says(samples, batches, confidence):
 def test_refused(call):
     with pytest.raises(BadInput):
         call()
+
+
+@pytest.mark.parametrize(("chance", "samples"), [(0.0, 5), (0.5, 23), (0.9, 400), (1.0, 2)])
+def test_collisions_have_the_formulas_as_methods(chance: float, samples: int) -> None:
+    found = Collisions(chance, samples)
+    assert found.effective_support_bound() == effective_support_bound(chance, samples)
+    assert found.printed_bound() == printed_bound(chance, samples)
+    assert found.printed_bound(0.75) == printed_bound(chance, samples, 0.75)
+    assert found.popular_estimate() == popular_estimate(chance, samples)

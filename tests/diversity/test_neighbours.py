@@ -73,7 +73,7 @@ def test_a_point_is_not_its_own_neighbour_but_its_copy_is():
     points = random(50, 3)
     points[40] = points[2]
     distance, index = nearest(points, points, same=True)
-    assert (index[2, 0], index[40, 0]) == (40, 2)
+    assert (index[2, 0].item(), index[40, 0].item()) == (40, 2)
     assert distance[2, 0] == distance[40, 0] == 0
     assert (index[:, 0] != torch.arange(50)).all()
     assert distance[3, 0] > 0

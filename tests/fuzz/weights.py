@@ -87,56 +87,58 @@ def shape_like(shape: tuple[int, ...], random: Random) -> tuple[int, ...]:
 def names_and_shapes(random: Random) -> dict[str, tuple[int, ...]]:
     """One layer under names that mean something to the reader, its parts not always of matching shapes."""
     a, b = random.choice((1, 2, 3, SIDE, 12, 33)), random.choice((1, 2, SIDE, 8, 40))
-    other = lambda shape: shape_like(shape, random)  # noqa: E731
+
+    def other(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape_like(shape, random)
+
     base = random.choice(("fc", "features.0", "h.0.attn", "", "a" * 40, text(random)))
     dot = f"{base}." if base else ""
-    return random.choice(
-        (
-            {f"{dot}weight": (a, b), f"{dot}bias": other((a,))},
-            {f"{dot}weight": (a, b, 3, 3), f"{dot}bias": other((a,))},
-            {f"{dot}weight_orig": (a, b), f"{dot}weight_mask": other((a, b))},
-            {f"{dot}weight_v": (a, b), f"{dot}weight_g": other((a, 1))},
-            {
-                f"{dot}parametrizations.weight.original1": (a, b),
-                f"{dot}parametrizations.weight.original0": other((a, 1)),
-            },
-            {
-                f"{dot}weight_ih_l0": (4 * a, b),
-                f"{dot}weight_hh_l0": other((4 * a, a)),
-                f"{dot}bias_ih_l0": other((4 * a,)),
-                f"{dot}bias_hh_l0": other((4 * a,)),
-            },
-            {
-                f"{dot}weight_ih_l0": (3 * a, b),
-                f"{dot}weight_hh_l0": (3 * a, a),
-                f"{dot}bias_ih_l0": other((3 * a,)),
-            },
-            {
-                f"{dot}weight_hr_l0": other((b, a)),
-                f"{dot}weight_ih_l0": (4 * a, 3),
-                f"{dot}weight_hh_l0": (4 * a, b),
-            },
-            {f"{dot}in_proj_weight": (3 * b, b), f"{dot}in_proj_bias": other((3 * b,))},
-            {
-                f"{dot}q_proj_weight": (a, b),
-                f"{dot}k_proj_weight": other((a, b)),
-                f"{dot}in_proj_bias": other((3 * a,)),
-            },
-            {
-                f"{dot}c_attn.weight": (b, 3 * b),
-                f"{dot}c_attn.bias": other((3 * b,)),
-                f"{dot}c_fc.weight": other((b, 4 * b)),
-            },
-            {f"{dot}embed.weight": other((a, b)), "wte": (a, b)},
-            {"W1": (a, b), "b1": other((b,)), text(random): other((a, b))},
-            {text(random): (a, b), text(random): (b, a)},
-            {
-                f"{dot}weight": (a, b),
-                f"{dot}weight_scale": other((a, 1)),
-                f"{dot}weight_scale_inv": other((a, b)),
-            },
-        )
+    layers: tuple[dict[str, tuple[int, ...]], ...] = (
+        {f"{dot}weight": (a, b), f"{dot}bias": other((a,))},
+        {f"{dot}weight": (a, b, 3, 3), f"{dot}bias": other((a,))},
+        {f"{dot}weight_orig": (a, b), f"{dot}weight_mask": other((a, b))},
+        {f"{dot}weight_v": (a, b), f"{dot}weight_g": other((a, 1))},
+        {
+            f"{dot}parametrizations.weight.original1": (a, b),
+            f"{dot}parametrizations.weight.original0": other((a, 1)),
+        },
+        {
+            f"{dot}weight_ih_l0": (4 * a, b),
+            f"{dot}weight_hh_l0": other((4 * a, a)),
+            f"{dot}bias_ih_l0": other((4 * a,)),
+            f"{dot}bias_hh_l0": other((4 * a,)),
+        },
+        {
+            f"{dot}weight_ih_l0": (3 * a, b),
+            f"{dot}weight_hh_l0": (3 * a, a),
+            f"{dot}bias_ih_l0": other((3 * a,)),
+        },
+        {
+            f"{dot}weight_hr_l0": other((b, a)),
+            f"{dot}weight_ih_l0": (4 * a, 3),
+            f"{dot}weight_hh_l0": (4 * a, b),
+        },
+        {f"{dot}in_proj_weight": (3 * b, b), f"{dot}in_proj_bias": other((3 * b,))},
+        {
+            f"{dot}q_proj_weight": (a, b),
+            f"{dot}k_proj_weight": other((a, b)),
+            f"{dot}in_proj_bias": other((3 * a,)),
+        },
+        {
+            f"{dot}c_attn.weight": (b, 3 * b),
+            f"{dot}c_attn.bias": other((3 * b,)),
+            f"{dot}c_fc.weight": other((b, 4 * b)),
+        },
+        {f"{dot}embed.weight": other((a, b)), "wte": (a, b)},
+        {"W1": (a, b), "b1": other((b,)), text(random): other((a, b))},
+        {text(random): (a, b), text(random): (b, a)},
+        {
+            f"{dot}weight": (a, b),
+            f"{dot}weight_scale": other((a, 1)),
+            f"{dot}weight_scale_inv": other((a, b)),
+        },
     )
+    return random.choice(layers)
 
 
 def entries(random: Random) -> dict[str, Entry]:
@@ -191,9 +193,10 @@ def safetensors(random: Random) -> Case:
     tensors = entries(random)
     if random.random() < 0.55:
         return Case({"m.safetensors": safetensors_bytes(tensors)}, audit("m.safetensors", random))
-    content: Content = safetensors_bytes(tensors, random)
+    whole = safetensors_bytes(tensors, random)
+    content: Content = whole
     if random.random() < 0.2:
-        content = some_bytes(content, random)
+        content = some_bytes(whole, random)
     elif random.random() < 0.02:
         content = Sparse(struct.pack("<Q", random.choice((100, 2**27, 2**40))) + b"{", 2**31)
     return Case({"m.safetensors": content}, audit("m.safetensors", random))

@@ -49,7 +49,7 @@ def test_a_fixed_rate_is_gradient_descent_as_autograd_does_it(residual):
     run = descend(start, target, covariance, lr=0.02, steps=5, residual=residual)
     assert run.losses == pytest.approx(losses, rel=1e-12)  # float64 over a few hundred operations
     torch.testing.assert_close(run.weights, last)
-    assert run.rates == (0.02,) * 5
+    assert run.lrs == (0.02,) * 5
     assert run.gradients[-1] == pytest.approx(
         float(gradient(last, target, covariance, residual).norm()), rel=1e-12
     )
@@ -64,7 +64,7 @@ def test_each_step_of_its_own_rate_keeps_its_promise_and_the_linear_rate_that_fo
     smallest = float(torch.linalg.eigvalsh(covariance)[0])
     assert run.inside
     assert run.losses[-1] < 1e-20 * run.losses[0]
-    for at, rate in enumerate(run.rates):
+    for at, rate in enumerate(run.lrs):
         before, after = run.losses[at], run.losses[at + 1]
         slack = 1e-12 * sqrt(before)  # f = ‖E‖² with E known to about 1e-14
         assert after <= before - rate / 2 * run.gradients[at] ** 2 + slack
@@ -99,7 +99,7 @@ def test_on_the_boundary_there_are_constrained_minima_that_are_no_critical_point
     stuck = descend(wrong, target, IDENTITY, steps=500, tau=tau)
     assert descend(right, target, IDENTITY, steps=500, tau=tau).losses[-1] < 1e-20
     assert descend(wrong, target, IDENTITY, steps=500).losses[-1] < 1e-20
-    assert len(stuck.rates) < 500
+    assert len(stuck.lrs) < 500
     assert stuck.losses[-1] > 1
     assert stuck.gradients[-1] > 1
     slope = gradient(stuck.weights, target, IDENTITY)
@@ -117,11 +117,11 @@ def test_a_run_that_leaves_the_region_says_so():
 def test_it_stops_where_nothing_is_left_to_do():
     target, covariance = problem(2, 3)
     zero = torch.zeros(3, 2, 2, dtype=torch.float64)
-    assert descend(zero, target, covariance, steps=0).rates == ()
+    assert descend(zero, target, covariance, steps=0).lrs == ()
     assert descend(zero, IDENTITY, covariance, steps=10).losses == (0.0,)
     assert descend(zero, target, 0 * covariance, steps=10).losses == (0.0,)
     plain = descend(zero, target, covariance, steps=10, residual=False)  # a saddle
-    assert plain.rates == ()
+    assert plain.lrs == ()
     assert plain.gradients == (0.0,)
 
 

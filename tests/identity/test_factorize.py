@@ -46,7 +46,7 @@ def with_condition(size: int, condition: float, seed: int):
     return turned(left @ np.diag(np.logspace(0, -np.log10(condition), size)) @ right)
 
 
-def check(matrix, layers: int) -> list[torch.Tensor]:
+def check(matrix, layers: int) -> tuple[torch.Tensor, ...]:
     """The product is the matrix and every factor is within the guarantee, by numpy alone."""
     matrix = np.array(matrix, dtype=float)
     size = len(matrix)

@@ -9,7 +9,15 @@ from torch import Tensor
 
 from obverse._core.errors import BadInput
 from obverse.identity import _landscape as landscape
-from obverse.identity._landscape import gradient, gradient_bound, hessian, project, risk, spectral_norms
+from obverse.identity._landscape import (
+    Landscape,
+    gradient,
+    gradient_bound,
+    hessian,
+    project,
+    risk,
+    spectral_norms,
+)
 from obverse.nets._residual import LinearResidual
 
 SIZES = [(1, 1), (1, 3), (2, 2), (3, 1), (3, 4)]  # d, layers
@@ -260,3 +268,23 @@ def test_covariance_of_few_data_passes():
     data = torch.randn(4, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for covariance in (data @ data.mT / 2, torch.zeros(4, 4, dtype=torch.float64)):
         assert float(risk(weights, target, covariance)) >= 0
+
+
+@pytest.mark.parametrize("residual", [True, False])
+def test_a_landscape_has_the_closed_forms_as_methods(residual: bool) -> None:
+    generator = torch.Generator().manual_seed(5)
+    weights, target = (torch.randn(shape, generator=generator).double() for shape in ((3, 2, 2), (2, 2)))
+    covariance = torch.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=torch.float64)
+    found, given = Landscape(target, covariance, residual), (weights, target, covariance)
+    assert torch.equal(found.risk(weights, noise=0.5), risk(*given, noise=0.5, residual=residual))
+    assert torch.equal(found.gradient(weights), gradient(*given, residual))
+    assert torch.equal(found.hessian(weights), hessian(*given, residual))
+    assert torch.equal(found.project(weights, 0.5), project(weights, 0.5))
+    if residual:
+        for printed in (False, True):
+            bound = found.gradient_bound(weights, printed=printed)
+            assert torch.equal(bound, gradient_bound(*given, printed=printed))
+    else:
+        with pytest.raises(BadInput, match="expected residual nets for the gradient bound; got plain ones"):
+            found.gradient_bound(weights)
+    assert repr(found) == f"Landscape(d=2, residual={residual})"

@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 
 from obverse._core.errors import BadInput
-from obverse.identity._memorize import QUANTILES, NotMemorized, memorize
+from obverse.identity._memorize import QUANTILES, NotMemorized, memorize, quantiles
 from obverse.identity._recall import (
     NAME,
     Recall,
     nearest_labels,
-    quantiles,
     random_labels,
     read_recall,
     recall,

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from experiments._lab import tables
+from experiments._lab.shadow_variants import Variant
 from experiments.better_shadow import run as better
 from experiments.unlabelled import run as few
 from obverse.data import load
@@ -22,7 +23,7 @@ def digits():
 def test_every_method_takes_steps_and_changes_the_net(name, digits):
     method = few.METHODS[name]
     settings = replace(method.settings(*method.grid()[-1]), hidden=(20, 20), train_size=40)
-    task = few.Variant(settings, digits, method.loss)
+    task = Variant(settings, digits, method.loss)
     before = task.net.h1.weight.detach().clone()
     losses = [task.step(0, index) for index in range(2)]
     assert all(0 < loss < 1000 for loss in losses)
@@ -40,8 +41,8 @@ def test_denoising_from_the_middle_on(digits):
     settings = replace(
         few.long_settings(few.LATE, 0.002, 8.0, 10.0), hidden=(20, 20), train_size=40, batch_size=40, epochs=4
     )
-    late = few.Variant(settings, digits, few.LATE_METHOD.loss)
-    alone = few.Variant(replace(settings, denoise=0.0), digits, few.METHODS["noise"].loss)
+    late = Variant(settings, digits, few.LATE_METHOD.loss)
+    alone = Variant(replace(settings, denoise=0.0), digits, few.METHODS["noise"].loss)
     for epoch in range(4):
         assert (late.step(epoch, 0) == alone.step(epoch, 0)) == (epoch < 2)
         assert torch.equal(late.net.h1.weight, alone.net.h1.weight) == (epoch < 2)

@@ -111,7 +111,8 @@ def plain_events(graph: RegionGraph, inputs, values, rules) -> dict[str, list]:
 
 def same_partition(one, other) -> bool:
     """Whether two lists of events are the same but for their names."""
-    forth, back = {}, {}
+    forth: dict = {}
+    back: dict = {}
     for a, b in zip(one, other, strict=True):
         if forth.setdefault(a, b) != b or back.setdefault(b, a) != a:
             return False
@@ -252,7 +253,7 @@ def plain_pass(teacher: Teacher, student: Student, lowest=None, numbers=None) ->
             raw = standard[name] * numbers["c1"][name] + numbers["c0"][name]
         before[name] = raw
         kind = student.top if name == top else student.activation
-        gate[name] = (raw > 0).astype(float) if kind == "relu" else np.ones_like(raw)
+        gate[name] = np.asarray(raw > 0, dtype=float) if kind == "relu" else np.ones_like(raw)
         raw = gate[name] * raw
         if norm == "after":
             standard[name], sigma[name] = plain_norm(raw, p, student.eps)
@@ -324,7 +325,7 @@ def plain_reformulation(graph, priors, conditionals, student, gates=None, lowest
             raw = standard[name] * numbers["c1"][name] + numbers["c0"][name]
         before[name] = raw
         kind = student.top if name == top else student.activation
-        own = (raw > 0).astype(float) if kind == "relu" else np.ones_like(raw)
+        own = np.asarray(raw > 0, dtype=float) if kind == "relu" else np.ones_like(raw)
         gate[name] = own if gates is None else gates[name].numpy()
         raw = gate[name] * raw
         if norm == "after":

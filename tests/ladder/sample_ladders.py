@@ -44,9 +44,10 @@ def _net() -> Ladder:
     kinds = torch.rand(3, 1, 8, 8, generator=generator(), dtype=torch.float64)
     y = torch.arange(90) % 3
     x = kinds[y] + 0.3 * torch.rand(90, 1, 8, 8, generator=generator(1), dtype=torch.float64)
-    x[:, :, :2, :2] = 0  # a corner where there is nothing to explain
-    start, net = (local((1, 8, 8), 3, generator=generator(seed)).double().eval() for seed in (2, 3))
-    settings = {"windows": "2/2,2/2", "events": 4, "shared": False, "norm": None, "seed": 0}
+    x[:, :, :4, :4] = 0  # a corner where there is nothing to explain
+    windows = ((4, 4), (2, 2))
+    start, net = (local((1, 8, 8), 3, windows, generator=generator(seed)).double().eval() for seed in (2, 3))
+    settings = {"windows": "4/4,2/2", "events": 4, "shared": False, "norm": None, "seed": 0}
     return measure_net(
         net,
         (x[:60], y[:60]),

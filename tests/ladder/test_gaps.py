@@ -24,7 +24,7 @@ RULES = {
 
 def law(keys, p):
     """P of each key, as a dictionary."""
-    found = defaultdict(float)
+    found: defaultdict = defaultdict(float)
     for key, chance in zip(keys, p, strict=True):
         found[key] += chance
     return found

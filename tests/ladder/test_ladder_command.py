@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
-from typing import Any
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import torch
 
 from obverse._core.errors import BadInput
 from obverse._core.tensors import load_tensors
+from obverse.app.main import main
 from obverse.data import load
 from obverse.ladder._local_net import fitting_windows, settle
 from obverse.ladder._real import net_graph
@@ -25,20 +29,45 @@ from training.helpers import obverse as obverse_process
 TREE = ("--graph", "tree", "--leaves", "4", "--nodes", "2")
 
 
-@pytest.fixture
-def images(tmp_path) -> Any:
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """120 images of 8 × 8 pixels in 3 classes, 30 of them for testing."""
     random = np.random.default_rng(0)
     kinds, y = random.random((3, 1, 8, 8)), np.arange(120) % 3
     x = (0.7 * kinds[y] + 0.3 * random.random((120, 1, 8, 8))).astype(np.float32)
-    np.savez(tmp_path / "spots.npz", train_x=x[:90], train_y=y[:90], test_x=x[90:], test_y=y[90:])
-    return tmp_path / "spots.npz"
+    path = tmp_path_factory.mktemp("images") / "spots.npz"
+    np.savez(path, train_x=x[:90], train_y=y[:90], test_x=x[90:], test_y=y[90:])
+    return path
 
 
-@pytest.fixture
-def real(images) -> list[str]:
+@pytest.fixture(scope="module")
+def real(images: Path) -> list[str]:
     """Flags of a measurement that takes a moment."""
-    return ["--data", str(images), "--epochs", "2", "--events", "3", "--sweep", "none", "--images", "40"]
+    words = ["--data", str(images), "--epochs", "2", "--events", "3", "--sweep", "none", "--images", "40"]
+    return [*words, "--windows", "4/4,2/2"]
+
+
+class Measured(NamedTuple):
+    out: Path  # not to be changed
+    printed: str
+
+
+@pytest.fixture(scope="module")
+def measured(real: list[str], tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """What `obverse ladder` prints and writes of that measurement, made once."""
+    out, said, errors = tmp_path_factory.mktemp("measured") / "out", io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(errors):
+        patch.setenv("COLUMNS", "120")
+        patch.setattr("sys.argv", ["obverse", "ladder", *real, "--out", str(out)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert (stop.value.code, errors.getvalue()) == (0, "")
+    return Measured(out, said.getvalue())
+
+
+def record(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "ladder.json").read_text())
+    return found
 
 
 def json_of(done: Any) -> dict[str, Any]:
@@ -75,17 +104,15 @@ def test_a_full_teacher_is_exact(obverse):
     )
 
 
-def test_a_net_says_what_its_levels_do(obverse, real, tmp_path):
-    done = obverse("ladder", *real, "--out", tmp_path / "out")
-    assert (done.code, done.err) == (0, "")
-    found = read_ladder(tmp_path / "out")
-    assert done.out.splitlines()[0] == verdict(found)
+def test_a_net_says_what_its_levels_do(measured):
+    found = read_ladder(measured.out)
+    assert measured.printed.splitlines()[0] == verdict(found)
     assert re.match(
         r"With 3 events a region, edge by edge from true averages, events .* above the pixels.* at the top",
-        done.out,
+        measured.printed,
     )
-    assert "Events dealt to the images at random, the control, explain" in done.out
-    assert re.search(r"^1, above the pixels .*\(", done.out, re.MULTILINE), "the control in brackets"
+    assert "Events dealt to the images at random, the control, explain" in measured.printed
+    assert re.search(r"^1, above the pixels .*\(", measured.printed, re.MULTILINE), "the control in brackets"
 
 
 @pytest.mark.slow
@@ -184,11 +211,12 @@ def test_a_top_of_many_events_is_dealt_to_two_classes(obverse):
     assert json_of(obverse("ladder", "--leaves", "6", "--json"))["regions"][-1]["nodes"] == 64
 
 
-def test_the_same_command_gives_the_same_numbers(obverse, real):
-    for words in ([*TREE, "--steps", "3", "--summary", "or"], real):
-        one, two = (json_of(obverse("ladder", *words, "--json")) for _ in range(2))
+def test_the_same_command_gives_the_same_numbers(obverse, real, measured):
+    of_tree = [*TREE, "--steps", "3", "--summary", "or"]
+    first = json_of(obverse("ladder", *of_tree, "--json"))
+    for words, one in ((of_tree, first), (real, record(measured.out))):
+        two, other = (json_of(obverse("ladder", *words, "--json", "--seed", seed)) for seed in (0, 1))
         assert {**one, "seconds": 0} == {**two, "seconds": 0}
-        other = json_of(obverse("ladder", *words, "--json", "--seed", "1"))
         assert one["loss"] != other["loss"]
 
 
@@ -197,7 +225,7 @@ def test_the_same_command_gives_the_same_numbers(obverse, real):
 
 def test_a_net_is_trained_measured_and_kept(obverse, real, images, tmp_path):
     out = tmp_path / "a" / "b"
-    assert obverse("ladder", *real, "--sweep", "2", "--out", out).code == 0
+    assert obverse("ladder", *real[:-2], "--sweep", "2", "--out", out).code == 0
     assert files_below(out) == {"ladder.json", "ladder.html", "net.safetensors"}
     found, data = read_ladder(out), load(images)
     net = local((1, 8, 8), 3, ((2, 2), (2, 2)), (8, 16))
@@ -219,32 +247,29 @@ def test_a_net_is_trained_measured_and_kept(obverse, real, images, tmp_path):
     assert str(tmp_path) not in page
 
 
-def test_weights_are_taken_in_place_of_training(obverse, real, tmp_path):
-    first = json_of(obverse("ladder", *real, "--json"))
-    assert obverse("ladder", *real, "--out", tmp_path / "out").code == 0
-    weights = tmp_path / "out" / "net.safetensors"
+def test_weights_are_taken_in_place_of_training(obverse, real, measured):
+    first, weights = record(measured.out), measured.out / "net.safetensors"
     again = json_of(obverse("ladder", *real[:2], *real[4:], "--weights", weights, "--json"))
     assert again["edges"] == first["edges"]
     assert again["measured"] == first["measured"]
     assert again["settings"]["weights"] == "net.safetensors", "without the folders of this machine"
-    done = obverse("ladder", *real[:2], "--weights", weights, "--nodes", "3,4")
+    done = obverse("ladder", *real[:2], *real[-2:], "--weights", weights, "--nodes", "3,4")
     assert (done.code, done.out) == (2, "")
     assert "expected the tensors" in done.err
 
 
-def test_without_training_the_start_is_the_net(obverse, real):
+def test_without_training_the_start_is_the_net(obverse, real, measured):
     found = json_of(obverse("ladder", *real, "--epochs", "0", "--json"))
     assert {one["net"] for one in found["measured"]} == {"trained"}
-    trained = json_of(obverse("ladder", *real, "--json"))
-    of_start = [one for one in trained["measured"] if one["net"] == "start"]
+    of_start = [one for one in record(measured.out)["measured"] if one["net"] == "start"]
     assert [one["levels"] for one in found["measured"]] == [one["levels"] for one in of_start]
 
 
 @pytest.mark.parametrize(
     "flags", [["--shared"], ["--norm", "before"], ["--shared", "--norm", "after"]], ids=" ".join
 )
-def test_shared_weights_and_batch_norm(obverse, real, tmp_path, flags):
-    found = json_of(obverse("ladder", *real, *flags, "--windows", "4/2,3", "--nodes", "2,3", "--json"))
+def test_shared_weights_and_batch_norm(obverse, real, flags):
+    found = json_of(obverse("ladder", *real[:-2], *flags, "--windows", "4/2,3", "--nodes", "2,3", "--json"))
     assert found["settings"]["windows"] == "4/2,3/3"
     assert found["settings"]["shared"] == ("--shared" in flags)
     assert [level["regions"] for level in found["levels"]] == [9, 1, 1]

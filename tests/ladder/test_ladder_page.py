@@ -267,7 +267,7 @@ def test_the_command_makes_it_again() -> None:
     found = sample_ladder("exact")
     assert command(found) == "obverse ladder --graph tree --leaves 4 --nodes 2 --seed 0 --out DIR"
     net = sample_ladder("net")
-    assert command(net) == "obverse ladder --data digits --windows 2/2,2/2 --events 4 --seed 0 --out DIR"
+    assert command(net) == "obverse ladder --data digits --windows 4/4,2/2 --events 4 --seed 0 --out DIR"
     other = replace(net, subject="a name; rm", settings={"shared": True, "norm": "before"})
     assert command(other) == "obverse ladder --data 'a name; rm' --shared --norm before --out DIR"
     assert "with the path of the data in place of its name" in text_of(other)

@@ -132,10 +132,10 @@ def test_gradients_are_those_of_the_net(plan, shared, bias):
     together: dict[str, Tensor] = {}
     for edge, key in shared_edges(net, graph).items():
         together[key] = together.get(key, 0) + step.step.weights[edge]
-    for depth, level in enumerate(net.levels, start=1):
+    for depth, of_net in enumerate(net.levels, start=1):
         slope = by_net[len(raws) + depth - 1]
         for copy_ in range(len(slope)):
-            row, column = divmod(copy_, level.windows.columns)
+            row, column = divmod(copy_, of_net.windows.columns)
             places = [slope[copy_].flatten(1)] if depth == 1 else slope[copy_].flatten(2).unbind(2)
             for place, part in enumerate(places):
                 key = f"{depth}.{place}" if shared else f"{depth}.{row}.{column}.{place}"

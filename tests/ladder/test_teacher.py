@@ -36,7 +36,7 @@ SUMMARIES = {
 
 def values_of(name: str) -> list[int]:
     graph, values = GRAPHS[name]
-    return [values] * graph.inputs if isinstance(values, int) else values
+    return [values] * graph.inputs if isinstance(values, int) else list(values)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

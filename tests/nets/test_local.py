@@ -172,8 +172,8 @@ def test_the_start_is_repeatable_he_and_leaves_the_global_generator_alone():
         # mean square of N(0, 2/fan_in): relative standard error √(2/count), five of them
         assert abs(level.weight.square().mean().item() * fan_in / 2 - 1) < 5 * (2 / count) ** 0.5
         assert not level.bias.any()
-    other = local((1, 28, 28), 10, ((4, 4), (3, 2)), (8, 16), generator=generator(1))
-    assert not torch.equal(first.levels[0].weight, other.levels[0].weight)
+    another = local((1, 28, 28), 10, ((4, 4), (3, 2)), (8, 16), generator=generator(1))
+    assert not torch.equal(first.levels[0].weight, another.levels[0].weight)
 
 
 def test_it_learns_and_survives_its_state_dict():

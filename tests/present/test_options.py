@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from obverse import BadInput
-from obverse.present.options import numbers
+from obverse.present.options import check_choice, check_least, counts, numbers
 from obverse.training import Settings, read_run
 from obverse.training._settings import setting_names
 from training.helpers import ALL_CHANGED, flags
@@ -120,3 +120,23 @@ def test_seeds_are_a_count_or_a_list():
     for wrong in ("", ",", "0", " 0 ", "-1", "1,-2", "1.5", "x"):
         with pytest.raises(BadInput, match="--seeds as a count or a list"):
             numbers(wrong, "--seeds")
+
+
+@pytest.mark.parametrize(("text", "found"), [("8", (8,)), ("8,16", (8, 16)), (" 8, 16", (8, 16))])
+def test_counts_are_a_list(text, found):
+    assert counts(text, "--nodes") == found
+
+
+@pytest.mark.parametrize("text", ["", "0", "8,0", "8,", "x", "1.5"])
+def test_what_is_no_list_of_counts_is_refused(text):
+    with pytest.raises(BadInput, match=r"^expected --nodes as whole numbers ≥ 1, e\.g\. 8,16; got "):
+        counts(text, "--nodes")
+
+
+def test_a_word_and_a_number_out_of_range_are_refused():
+    check_choice("--loss", "square", ("square", "softmax"))
+    with pytest.raises(BadInput, match="expected --loss out of square, softmax; got 'fixed'"):
+        check_choice("--loss", "fixed", iter(("square", "softmax")))
+    check_least("--steps", 0, 0)
+    with pytest.raises(BadInput, match="expected --steps ≥ 0; got -1"):
+        check_least("--steps", -1, 0)

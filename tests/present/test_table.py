@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from obverse._core import NONE
 from obverse.present import table as grid
-from obverse.present.table import GAP, NONE, Column, fit, open_console, print_grid, shorten
+from obverse.present.table import GAP, Column, fit, open_console, print_grid, shorten
 
 COLUMNS = [
     Column("layer", ("model.layers.3.mlp.down_proj", "out")),

@@ -25,6 +25,7 @@ def page(monkeypatch):
 
     def made(source: str, **values):
         engine = environment()
+        assert engine.loader is not None
         engine.loader = ChoiceLoader([DictLoader({"own": source}), engine.loader])
         monkeypatch.setattr("obverse.present.template.environment", lambda: engine)
         return render_page("own", **values)

@@ -4,6 +4,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -161,6 +162,7 @@ def test_copies_and_pickles_are_shadows_of_their_own_net(make):
 
 FRESH = """
 import sys
+from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from obverse.nets import small_cnn, small_resnet
@@ -385,7 +387,8 @@ class Asks(nn.Module):
 
     def forward(self, x):
         if isinstance(x, torch.fx.Proxy):
-            return self.second(torch.cat([x, x], 1) if self.fails else x)
+            both: Any = [x, x]
+            return self.second(torch.cat(both, 1) if self.fails else x)
         return self.second(self.first(x))
 
 

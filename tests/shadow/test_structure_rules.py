@@ -113,7 +113,7 @@ def test_linear_functions_are_reversed_by_their_adjoint(name):
     (layer,) = graph.layers.values()
     stage = graph.stages[layer.stage.inputs[0]]
     shape = (4, 4, 6)
-    stages = []
+    stages: list = []
     while stage.inputs:
         stages.insert(0, stage)
         stage = graph.stages[stage.inputs[0]]

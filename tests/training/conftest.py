@@ -26,6 +26,25 @@ def several() -> Iterator[Crasher]:
     crasher.close()
 
 
+@pytest.fixture(scope="session")
+def migrations_read_once() -> Iterator[None]:
+    """Optuna's migration scripts are run as Python four times for each new study; here once a session."""
+    from alembic.script import ScriptDirectory
+
+    read = ScriptDirectory.from_config
+    known: dict[str | None, ScriptDirectory] = {}
+
+    def from_config(config: Any) -> ScriptDirectory:
+        place = config.get_main_option("script_location")
+        if place not in known:
+            known[place] = read(config)
+        return known[place]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ScriptDirectory, "from_config", from_config)
+        yield
+
+
 VARIANTS = ("backprop", "dropout", "shadow")
 
 

@@ -18,7 +18,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from obverse.app.main import main
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from obverse.app.main import app, main
 from obverse.app.report import PAGES
 from obverse.training import _classify as classify
 
@@ -113,6 +116,9 @@ if __name__ == "__main__":
     pages = (f"obverse.{room}.page" for room in PAGES)
     for module in ("safetensors.torch", "sklearn.datasets", "filelock", "torch._dynamo", "jinja2", *pages):
         import_module(module)
+    commands = get_command(app)  # with what parsing a command line imports
+    assert isinstance(commands, TyperGroup)
+    commands.commands["train"].make_context("train", [])
 
     for line in sys.stdin:
         sys.stdout.write(json.dumps(run(json.loads(line))) + "\n")

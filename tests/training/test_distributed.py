@@ -522,8 +522,8 @@ def test_batch_norm_over_several_processes_is_refused(monkeypatch):
 
 
 def test_each_start_has_a_name_of_its_own_that_all_know_whatever_the_last_has_left():
-    store = torch.distributed.HashStore()
-    names = []
+    store = torch.distributed.HashStore()  # type: ignore[attr-defined]
+    names: list[str] = []
     for first in (0, 2, 1):  # who comes first finds what the others wrote at the last start
         with ThreadPoolExecutor(3) as pool:
             early = pool.submit(_name_of_start, store, first, 3)
@@ -542,7 +542,7 @@ def test_each_start_has_a_name_of_its_own_that_all_know_whatever_the_last_has_le
 
 
 def test_nobody_leaves_before_all_are_done_and_the_first_goes_last():
-    store = torch.distributed.HashStore()
+    store = torch.distributed.HashStore()  # type: ignore[attr-defined]
     with ThreadPoolExecutor(3) as pool:
         first, second = (pool.submit(_leave, store, rank, 3) for rank in (0, 1))
         store.wait(["done/0", "done/1"])

@@ -65,6 +65,8 @@ def test_grid_is_a_png_of_every_class(single: Path, tmp_path: Path) -> None:
     first = place.read_bytes()
     assert shadow_grid(single, place, per_class=2).read_bytes() == first
     assert shadow_grid(single) == single / "images" / "shadows.png"
+    (tmp_path / "linked").symlink_to(tmp_path / "new")
+    assert shadow_grid(single, tmp_path / "linked" / "again.png", per_class=2).read_bytes() == first
 
 
 def test_colour_images_large_images_and_odd_names(tmp_path: Path, train_on: Callable[..., Path]) -> None:

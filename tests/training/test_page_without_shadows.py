@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from obverse._core import FIXED
 from obverse._core.errors import BadInput
 from obverse.app import write_report as build
 from obverse.present.palette import colour
@@ -111,7 +112,7 @@ def test_a_mixed_comparison_draws_shadows_where_there_are_some(mixed: Path) -> N
     row = results.table.rows[0]
     assert row.test_error_se is not None
     assert f"backprop 2 {100 * row.test_error:.2f} ± {100 * row.test_error_se:.2f} — — — —" in text
-    said = " ".join(words.summary(results)).replace(words.FIXED, " ")
+    said = " ".join(words.summary(results)).replace(FIXED, " ")
     assert "The error on shadows" in said
     assert "shadow (" in said.partition("The error on shadows")[2]
     assert "backprop (" not in said.partition("The error on shadows")[2]

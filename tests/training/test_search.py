@@ -46,6 +46,8 @@ from obverse.training._search.worker import trial_path, work
 from obverse.training._settings import Settings
 from training.helpers import ENVIRONMENT, Crasher, metrics_without_seconds, tensor_bytes, tiny_npz
 
+pytestmark = pytest.mark.usefixtures("migrations_read_once")
+
 GRID: dict[str, Any] = {"lrs": (0.1, 0.5), "weights": (0.0, 1.0)}
 CELLS = 4
 TWINS = (1000.0, math.nextafter(1000.0, math.inf))

@@ -18,6 +18,8 @@ from obverse.training._search.search import read_plan, read_result
 from present.test_progress import on_a_terminal
 from training.helpers import ENVIRONMENT, files_below
 
+pytestmark = pytest.mark.usefixtures("migrations_read_once")
+
 FLAGS = ["--lrs", "0.1,0.5", "--weights", "0,1"]
 
 
@@ -78,7 +80,7 @@ def test_rates_that_are_as_good_as_one_are_searched(obverse, words, tmp_path):
 
 
 def test_the_paper_s_grid_and_ten_thousand_points_are_the_defaults(obverse, small, tmp_path, monkeypatch):
-    seen = {}
+    seen: dict = {}
 
     def stop(plan, path, **options):
         seen.update(plan=plan, **options)

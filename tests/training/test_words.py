@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from obverse._core import FIXED, p_value, percent, signed
 from obverse.training import _words as words
 from obverse.training._compare import Comparison
 from obverse.training._shown import Results, read_results
@@ -18,7 +19,7 @@ def results(comparison: Path) -> Results:
 
 
 def said(results: Results) -> str:
-    return " ".join(words.summary(results)).replace(words.FIXED, " ")
+    return " ".join(words.summary(results)).replace(FIXED, " ")
 
 
 def with_p(results: Results, *values: float | None) -> Results:
@@ -32,12 +33,12 @@ def with_p(results: Results, *values: float | None) -> Results:
 
 
 def test_numbers() -> None:
-    assert words.percent(0.04204, 0.0012).replace(words.FIXED, " ") == "4.20 ± 0.12"
-    assert words.signed(-0.0027) == "−0.27"
-    assert words.signed(0.0027) == "+0.27"
-    assert words.signed(-0.00001) == "0.00"
-    assert [words.p_value(p) for p in (None, 0.0499, 0.27)] == ["—", "0.050", "0.27"]
-    assert words.p_value(1e-9).replace(words.FIXED, " ") == "< 0.001"
+    assert percent(0.04204, 0.0012).replace(FIXED, " ") == "4.20 ± 0.12"
+    assert signed(-0.0027) == "−0.27"
+    assert signed(0.0027) == "+0.27"
+    assert signed(-0.00001) == "0.00"
+    assert [p_value(p) for p in (None, 0.0499, 0.27)] == ["—", "0.050", "0.27"]
+    assert p_value(1e-9).replace(FIXED, " ") == "< 0.001"
 
 
 def test_large_p_is_not_called_equality(results: Results) -> None:

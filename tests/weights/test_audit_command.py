@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +64,7 @@ class Asked(dict[str, Any]):
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     made = Asked()
     monkeypatch.setattr("obverse.weights._audit.audit", made)
     return made

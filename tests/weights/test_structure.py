@@ -46,7 +46,7 @@ def excess_kurtosis(matrix: torch.Tensor) -> float:
     return float((z**4).mean() / (z**2).mean() ** 2) - 3
 
 
-def chances(matrix: torch.Tensor, generator: torch.Generator) -> dict[str, float]:
+def chances(matrix: torch.Tensor, generator: torch.Generator) -> dict[str, float | None]:
     """The p-values that findings rest on, as the audit takes them."""
     kurtosis = excess_kurtosis(matrix)
     rows, columns = norm_spread(matrix, 1, kurtosis), norm_spread(matrix, 0, kurtosis)

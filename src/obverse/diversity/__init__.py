@@ -6,12 +6,7 @@ from .._core import lazily
 
 if TYPE_CHECKING:
     from ._birthday import Birthday, BirthdayTest, birthday_test
-    from ._bounds import (
-        effective_support_bound,
-        popular_estimate,
-        printed_bound,
-        support_at_least,
-    )
+    from ._bounds import Collisions, effective_support_bound, support_at_least
     from ._dimension import Dimension, intrinsic_dimension
     from ._directions import label_direction, principal_directions, regressed_direction
     from ._features import Features, of_module, pixels, train_encoder
@@ -32,6 +27,7 @@ __getattr__, __dir__ = lazily(__name__)
 __all__ = [
     "Birthday",
     "BirthdayTest",
+    "Collisions",
     "Dimension",
     "Diversity",
     "Features",
@@ -57,9 +53,7 @@ __all__ = [
     "open_source",
     "path_length",
     "pixels",
-    "popular_estimate",
     "principal_directions",
-    "printed_bound",
     "quality",
     "regressed_direction",
     "strips",

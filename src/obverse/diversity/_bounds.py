@@ -6,6 +6,7 @@ effective support N_eff (Rényi's of order 2).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf, log, log1p, sqrt
 
 import numpy as np
@@ -69,6 +70,31 @@ def popular_estimate(collision: float, samples: int) -> float:
     if collision in (0, 1):
         return inf if collision == 0 else 0.0
     return samples * (samples - 1) / (-2 * log1p(-collision))
+
+
+@dataclass(frozen=True)
+class Collisions:
+    """M samples collide with this chance: what is said of the number of points that they come from.
+
+    >>> birthdays = Collisions(chance=0.5, samples=23)
+    >>> round(birthdays.effective_support_bound()), round(birthdays.printed_bound())
+    (373, 389)
+    """
+
+    chance: float  # γ, that some two are equal
+    samples: int  # M
+
+    def effective_support_bound(self) -> float:
+        """N*: at most this is 1 / Σ p_i², whatever the distribution."""
+        return effective_support_bound(self.chance, self.samples)
+
+    def printed_bound(self, mass: float = 1.0) -> float:
+        """The notes' closed form, where a share ρ of the mass is uniform on the points; may be negative."""
+        return printed_bound(self.chance, self.samples, mass)
+
+    def popular_estimate(self) -> float:
+        """M(M−1) / (2 ln 1/(1−γ)), as often used: a little below N*, and no upper bound."""
+        return popular_estimate(self.chance, self.samples)
 
 
 def _solve(samples: int, level: float) -> float:

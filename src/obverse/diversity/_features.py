@@ -266,7 +266,7 @@ def _fit(
     generator: torch.Generator,
     progress: Progress | None,
 ) -> None:
-    """Adam on the squared error of the clean image, the rate falling to 0 along a cosine."""
+    """Adam on the squared error of the clean image, the lr falling to 0 along a cosine."""
     weights = [*encoder.parameters(), *decoder.parameters()]
     optimizer = torch.optim.Adam(weights, lr=RATE)
     for step in range(steps):

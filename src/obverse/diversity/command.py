@@ -76,45 +76,31 @@ def diversity(
     ] = "pixels",
     batch_size: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            rich_help_panel="Birthday test",
-            help="Samples of a batch \\[doubled until collisions appear].",
-        ),
+        options.value("Samples of a batch \\[doubled until collisions appear].", panel="Birthday test"),
     ] = None,
     batches: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            rich_help_panel="Birthday test",
-            help="Fresh batches that count \\[50, fewer of few samples].",
-        ),
+        options.value("Fresh batches that count \\[50, fewer of few samples].", panel="Birthday test"),
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            rich_help_panel="Birthday test",
-            help="Most samples to draw for it from a generator \\[100000].",
-        ),
+        options.value("Most samples to draw for it from a generator \\[100000].", panel="Birthday test"),
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(
+        options.value(
+            "Distance up to which two pictures are the same \\[calibrated on --real; without it 0].",
             metavar="D",
-            rich_help_panel="Birthday test",
-            help="Distance up to which two pictures are the same \\[calibrated on --real; without it 0].",
+            panel="Birthday test",
         ),
     ] = None,
     confidence: Annotated[
         float,
-        typer.Option(
-            metavar="P", show_default=False, rich_help_panel="Birthday test", help="Of all bounds \\[0.95]."
-        ),
+        options.value("Of all bounds \\[0.95].", metavar="P", panel="Birthday test"),
     ] = 0.95,
     samples: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Samples for all other tests \\[5000, or as many as there are]."),
+        options.value("Samples for all other tests \\[5000, or as many as there are]."),
     ] = None,
     quick: Annotated[
         bool,
@@ -152,11 +138,11 @@ def diversity(
     make_folder(out)
     generator = torch.Generator().manual_seed(seed)
     with layer_progress(subject.source.name) as progress:
-        options: dict[str, Any] = {
+        counts: dict[str, Any] = {
             name: usual[name] if value is None else value for name, value in asked.items()
         }
         if batches is None:
-            options["batches"] = None if subject.source.left is not None else usual["batches"]
+            counts["batches"] = None if subject.source.left is not None else usual["batches"]
         found, pictures = assess(
             subject.source,
             train=None if subject.train is None else subject.train.x,
@@ -186,7 +172,7 @@ def diversity(
             },
             notes=subject.missing + _broken(subject),
             progress=progress,
-            **options,
+            **counts,
         )
 
     def write_beside(out: Path) -> tuple[str, ...]:
@@ -208,12 +194,11 @@ def diversity(
 def _check(
     features: str, counts: dict[str, int | None], threshold: float | None, confidence: float, seed: int
 ) -> None:
-    if features not in FEATURES:
-        raise BadInput(f"--features out of {', '.join(FEATURES)}", got=repr(features), do="pass one of these")
+    options.check_choice("--features", features, FEATURES)
     least = {"batch_size": 2, "batches": 1, "budget": 4, "samples": 10}
     for name, value in counts.items():
-        if value is not None and value < least[name]:
-            raise BadInput(f"--{name.replace('_', '-')} ≥ {least[name]}", got=value, do="correct it")
+        if value is not None:
+            options.check_least(f"--{name.replace('_', '-')}", value, least[name])
     if threshold is not None and not 0 <= threshold < float("inf"):
         raise BadInput("--threshold ≥ 0", got=threshold, do="0 counts exact duplicates")
     if not 0 < confidence < 1:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from ._construct import random_projection
     from ._descent import CriticalPoint, Descent, critical_point, descend
     from ._factorize import Factorization, factorize, min_layers
-    from ._landscape import gradient, gradient_bound, hessian, project, risk, spectral_norms
+    from ._landscape import Landscape, spectral_norms
     from ._lipschitz import local_lipschitz, log10_lipschitz_bound
     from ._memorize import Memorized, NotMemorized, choose_width, export, memorize, verify
     from ._saved import load_memory, save_memory
@@ -19,6 +19,7 @@ __all__ = [
     "CriticalPoint",
     "Descent",
     "Factorization",
+    "Landscape",
     "Memorized",
     "NotMemorized",
     "choose_width",
@@ -26,17 +27,12 @@ __all__ = [
     "descend",
     "export",
     "factorize",
-    "gradient",
-    "gradient_bound",
-    "hessian",
     "load_memory",
     "local_lipschitz",
     "log10_lipschitz_bound",
     "memorize",
     "min_layers",
-    "project",
     "random_projection",
-    "risk",
     "save_memory",
     "spectral_norms",
     "verify",

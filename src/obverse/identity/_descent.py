@@ -16,7 +16,7 @@ from torch import Tensor
 from .._core import BadInput, Record
 from ._landscape import gradient, hessian, project, risk, spectral_norms
 
-HALVINGS = 100  # of a rate, before a step is given up
+HALVINGS = 100  # of an lr, before a step is given up
 STUCK = 1e-6  # a smaller share of a step, left by projection, is none: f is flat to rounding from 1e-8 on
 
 # Relative to the problem's own scales (see _Scales). Polishing leaves gradients of about 1e-15.
@@ -34,7 +34,7 @@ class Descent(Record):
     losses: tuple[float, ...]  # f − f_opt
     gradients: tuple[float, ...]  # ‖∇f‖_F
     norms: tuple[float, ...]  # ‖A‖, the largest spectral norm of a layer
-    rates: tuple[float, ...]  # of each step: one fewer
+    lrs: tuple[float, ...]  # of each step: one fewer
     inside: bool  # ‖A‖ < 1 all along
     weights: Tensor = field(compare=False, repr=False)
 
@@ -43,7 +43,7 @@ class Descent(Record):
 
     def __str__(self) -> str:
         return (
-            f"excess risk {self.losses[0]:.3g} → {self.losses[-1]:.3g} in {len(self.rates)} steps, "
+            f"excess risk {self.losses[0]:.3g} → {self.losses[-1]:.3g} in {len(self.lrs)} steps, "
             f"‖A‖ up to {max(self.norms):.3g}"
         )
 
@@ -102,7 +102,7 @@ def descend(
     losses: list[float] = []
     gradients: list[float] = []
     norms: list[float] = []
-    rates: list[float] = []
+    lrs: list[float] = []
 
     def inside(moved: Tensor) -> Tensor:
         return moved if tau is None else project(moved, tau)
@@ -118,19 +118,19 @@ def descend(
         if not isfinite(losses[-1] + gradients[-1]):
             raise BadInput(
                 "a finite risk and gradient",
-                got=f"{losses[-1]:.3g} after {len(rates)} steps",
+                got=f"{losses[-1]:.3g} after {len(lrs)} steps",
                 do="start nearer to the identity, and lower the lr or leave it out",
             )
         return slope
 
     weights = inside(weights)
     slope = note(weights)
-    while len(rates) < steps and losses[-1] > scales.rounding and gradients[-1] > 0:
+    while len(lrs) < steps and losses[-1] > scales.rounding and gradients[-1] > 0:
         if lr is not None:
             used, moved = lr, inside(weights - lr * slope)
         else:
             # First, one over the smoothness of the risk where every layer is the identity and M = R.
-            used = 2 * rates[-1] if rates else 1 / (2 * len(weights) * scales.spread)
+            used = 2 * lrs[-1] if lrs else 1 / (2 * len(weights) * scales.spread)
             slack = sqrt(losses[-1] * scales.rounding)  # f is a square: this is how well it is known
             for _ in range(HALVINGS):
                 moved = inside(weights - used * slope)
@@ -143,12 +143,10 @@ def descend(
                 break
         if tau is not None and float((moved - weights).norm()) <= STUCK * used * gradients[-1]:
             break
-        rates.append(used)
+        lrs.append(used)
         weights = moved
         slope = note(weights)
-    return Descent(
-        tuple(losses), tuple(gradients), tuple(norms), tuple(rates), max(norms) < 1, weights.clone()
-    )
+    return Descent(tuple(losses), tuple(gradients), tuple(norms), tuple(lrs), max(norms) < 1, weights.clone())
 
 
 @torch.no_grad()

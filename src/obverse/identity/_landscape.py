@@ -9,6 +9,7 @@ Data are y = Rx + ζ with Σ = E[xxᵀ] and noise ζ ~ N(0, noise·I). `weights`
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 
 import torch
@@ -124,6 +125,47 @@ def gradient_bound(weights: Tensor, target: Tensor, covariance: Tensor, *, print
     power = 2 if printed else 1
     bound: Tensor = 4 * len(weights) * room ** (2 * len(weights) - 2) * smallest**power * excess
     return bound
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Landscape:
+    """The risk of deep linear nets on y = Rx + ζ, as a function of their weights: residual or plain ones.
+
+    >>> at = Landscape(2 * torch.eye(3), 10 * torch.eye(3))
+    >>> zero = torch.zeros(5, 3, 3)
+    >>> float(at.risk(zero)), float(at.gradient(zero).square().sum()), float(at.gradient_bound(zero))
+    (30.0, 6000.0, 6000.0)
+    """
+
+    target: Tensor  # R
+    covariance: Tensor  # Σ
+    residual: bool = True
+
+    def __repr__(self) -> str:
+        return f"Landscape(d={len(self.target)}, residual={self.residual})"
+
+    def risk(self, weights: Tensor, noise: float = 0.0) -> Tensor:
+        """E‖y − Mx‖², of which `noise` adds d·noise: without it the excess over the least risk there is."""
+        return risk(weights, self.target, self.covariance, noise, self.residual)
+
+    def gradient(self, weights: Tensor) -> Tensor:
+        """Of the risk, in the shape of `weights`."""
+        return gradient(weights, self.target, self.covariance, self.residual)
+
+    def hessian(self, weights: Tensor) -> Tensor:
+        """All second derivatives of the risk, in the order of `weights.flatten()`; for small nets."""
+        return hessian(weights, self.target, self.covariance, self.residual)
+
+    def gradient_bound(self, weights: Tensor, *, printed: bool = False) -> Tensor:
+        """What ‖∇f‖²_F of a residual net is at least (eq. 6); `printed` has it as in print: no bound."""
+        if not self.residual:
+            raise BadInput("residual nets for the gradient bound", got="plain ones", do="use residual=True")
+        return gradient_bound(weights, self.target, self.covariance, printed=printed)
+
+    @staticmethod
+    def project(weights: Tensor, tau: float) -> Tensor:
+        """The nearest weights with ‖A_i‖ ≤ τ in every layer: for τ < 1 the region that Theorem 1 is about."""
+        return project(weights, tau)
 
 
 def _check_radius(tau: float) -> None:

@@ -80,10 +80,8 @@ def memorize(
     from ._saved import save_memory
     from .page import RESULT
 
-    if labels not in LABELS:
-        raise BadInput(f"--labels out of {', '.join(LABELS)}", got=repr(labels), do="pass one of these")
-    if dtype not in TYPES:
-        raise BadInput(f"--dtype out of {', '.join(TYPES)}", got=repr(dtype), do="pass one of these")
+    options.check_choice("--labels", labels, LABELS)
+    options.check_choice("--dtype", dtype, TYPES)
     if dtype == "float32" and not float32:
         raise BadInput("--float32 with --dtype float32", got="--no-float32", do="leave it out")
     check_seed(seed)

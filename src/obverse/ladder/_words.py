@@ -268,7 +268,7 @@ def training(found: Ladder) -> str:
     if run is None:
         return ""
     return (
-        f"After {run.steps[-1]:,} steps at rate {run.lr:g} the loss on inputs is "
+        f"After {run.steps[-1]:,} steps at lr {run.lr:g} the loss on inputs is "
         f"{number(run.loss_inputs[-1])}, with the weights that saw events alone "
         f"{number(run.loss_carried[-1])}; no parameter was ever more than {number(run.largest[-1])} apart."
     )

@@ -6,6 +6,7 @@ Not for finding the weights: see obverse.identity.memorize.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +39,7 @@ class ResidualMemory(nn.Module):
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         super().__init__()
         check_memory(tensors)
-        self.facts: object = None  # what its builder says of it
+        self.facts: Any = None  # what its builder says of it
         self.register_buffer("centre", tensors["centre"])
         for name in list(SHAPES)[1:]:
             self.register_parameter(name, nn.Parameter(tensors[name], requires_grad=False))

@@ -1,11 +1,12 @@
 """The flags that commands share, each written once, and those that are settings, made from their class.
 
-A flag of one name has one meaning, one placeholder and one sentence in every command that has it. Not for
-flags that only one command has.
+A flag of one name has one meaning, one placeholder and one sentence in every command that has it. Of flags
+that only one command has, there are the forms alone, and the checks of their values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
@@ -113,6 +114,11 @@ def data_root(default: str = CACHE, panel: str | None = None) -> Any:
     return typer.Option("--data-root", metavar="DIR", help=f"{ROOT} \\[{default}].", rich_help_panel=panel)
 
 
+def value(text: str, metavar: str = "N", panel: str | None = None) -> Any:
+    """A flag with a value, whose default is said in the text."""
+    return typer.Option(metavar=metavar, show_default=False, help=text, rich_help_panel=panel)
+
+
 def choice(text: str, *words: str, metavar: str = "WHICH", panel: str | None = None) -> Any:
     """A flag whose value is one of a few words, which a shell can propose."""
     return typer.Option(
@@ -133,6 +139,27 @@ def numbers(text: str, flag: str) -> tuple[int, ...]:
     if not parts or min(parts) < 0 or text.strip() == "0":
         raise BadInput(f"{flag} as a count or a list, e.g. 5 or 0,1,2", got=repr(text), do="correct it")
     return tuple(range(parts[0])) if "," not in text else tuple(dict.fromkeys(parts))
+
+
+def counts(text: str, flag: str) -> tuple[int, ...]:
+    """Whole numbers ≥ 1 of a flag such as --nodes 8,16."""
+    try:
+        found = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if not found or min(found) < 1:
+        raise BadInput(f"{flag} as whole numbers ≥ 1, e.g. 8,16", got=repr(text), do="correct it")
+    return found
+
+
+def check_choice(flag: str, value: str, words: Iterable[str]) -> None:
+    if value not in (words := tuple(words)):
+        raise BadInput(f"{flag} out of {', '.join(words)}", got=repr(value), do="pass one of these")
+
+
+def check_least(flag: str, value: int, least: int) -> None:
+    if value < least:
+        raise BadInput(f"{flag} ≥ {least}", got=value, do="correct it")
 
 
 def check_seed(seed: int) -> None:

@@ -43,7 +43,7 @@ class ShadowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         keep: float = 1.0,
         match_norm: bool = True,
         labels: Labels = "given",
-        normalize: bool = True,  # any step size is felt at once where nobody tunes the rate
+        normalize: bool = True,  # any step size is felt at once where nobody tunes the lr
         control: Control | None = None,
         dropout: float = 0.0,
         uniform_bias: bool = False,

@@ -1,4 +1,4 @@
-"""The optimizer of a Settings value, and its state as plain tensors. Not for the rate of a step."""
+"""The optimizer of a Settings value, and its state as plain tensors. Not for the learning rate of a step."""
 
 from __future__ import annotations
 

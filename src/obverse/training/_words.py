@@ -202,9 +202,9 @@ def _untrained(results: Results) -> str:
 
 
 def _caveat(results: Results) -> str:
-    rates = {settings.lr for settings in results.plan.values()}
-    rate = f" (lr {rates.pop():g} for all)" if len(rates) == 1 else ""
-    said = f"Nothing here was tuned variant by variant{rate}."
+    lrs = {settings.lr for settings in results.plan.values()}
+    common = f" (lr {lrs.pop():g} for all)" if len(lrs) == 1 else ""
+    said = f"Nothing here was tuned variant by variant{common}."
     if any(settings.weight > 0 and not settings.normalize for settings in results.plan.values()):
         said += " A second loss term also lengthens each step, which by itself can change the error."
     shadowed = [one for one in results.plan.values() if one.has_shadows]

@@ -158,7 +158,8 @@ def _atoms(found: Quadrature) -> npt.NDArray[np.bool_]:
     reach = found.nodes.max(axis=1, keepdims=True)
     # a singular value of 0 is found to the rounding of its square
     converged = (found.residuals < 1e-3 * found.nodes) | (found.nodes < 1e-3 * reach)
-    return converged & (found.weights > 1e-9)
+    atoms: npt.NDArray[np.bool_] = converged & (found.weights > 1e-9)
+    return atoms
 
 
 def mean_cdf(found: Quadrature, points: Array) -> tuple[Array, Array]:

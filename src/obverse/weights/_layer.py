@@ -91,9 +91,9 @@ def audit_layer(
     )
     spectrum, arranged = measure_arrangement(matrix, found, thresholds, budget, generator)
     biases = None if bias is None else offsets(bias)
-    dead = ((live.dead_rows, weight.rows), (live.dead_columns, weight.columns))
+    left_out = ((live.dead_rows, weight.rows), (live.dead_columns, weight.columns))
     judged = judge(
-        thresholds, found, biases, spectrum, arranged.cosines, arranged.blocks, reversal, size, dead
+        thresholds, found, biases, spectrum, arranged.cosines, arranged.blocks, reversal, size, left_out
     )
     return LayerAudit(
         **about,

@@ -126,8 +126,7 @@ def audit(
 
     Example: obverse audit model.safetensors --out audits/first --fail-on not-random-like
     """
-    if fail_on not in FAIL_ON:
-        raise BadInput(f"--fail-on out of {', '.join(FAIL_ON)}", got=repr(fail_on), do="pass one of these")
+    options.check_choice("--fail-on", fail_on, FAIL_ON)
     from ._against import compare_audits
     from .page import RESULT
 

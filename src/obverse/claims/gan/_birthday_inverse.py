@@ -11,7 +11,7 @@ from math import exp, expm1, log
 
 import torch
 
-from ...diversity import effective_support_bound, popular_estimate, printed_bound
+from ...diversity import Collisions, effective_support_bound
 from .._claim import Claim, measurement
 from .._registry import register
 from .._rules import Equal, MeanBelow
@@ -46,13 +46,14 @@ def where_equal(bound: Callable[[float], float], points: int) -> float:
 
 def at_printed(setting: Setting) -> float:
     check(setting)
-    bound = partial(printed_bound, samples=setting["samples"], mass=setting.get("rho", 1.0))
-    return where_equal(bound, setting["points"])
+    samples, mass = setting["samples"], setting.get("rho", 1.0)
+    return where_equal(lambda chance: Collisions(chance, samples).printed_bound(mass), setting["points"])
 
 
 def at_popular(setting: Setting) -> float:
     check(setting)
-    return where_equal(partial(popular_estimate, samples=setting["samples"]), setting["points"])
+    samples = setting["samples"]
+    return where_equal(lambda chance: Collisions(chance, samples).popular_estimate(), setting["points"])
 
 
 def different_at_exact(setting: Setting) -> float:
@@ -201,7 +202,8 @@ def measure_seen(setting: Setting, generator: torch.Generator) -> list[float]:
 
 def support_printed(setting: Setting) -> float:
     """The printed bound, from the exact probability of a collision."""
-    return printed_bound(1 - all_different(setting), setting["samples"], setting.get("rho", 1.0))
+    mass = setting.get("rho", 1.0)
+    return Collisions(1 - all_different(setting), setting["samples"]).printed_bound(mass)
 
 
 @measurement("gan.birthday_inverse.measure_effective")

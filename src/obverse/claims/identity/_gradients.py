@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..._core import BadInput
-from ...identity import gradient
+from ...identity import Landscape
 from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal
@@ -35,14 +35,13 @@ def problem(d: int) -> tuple[Tensor, Tensor]:
 @measurement("identity.gradients.measure_gradient")
 def measure_gradient(setting: Setting, generator: torch.Generator) -> list[float]:
     """‖∇f‖²/l at random weights, each N(0, s²)."""
-    target, covariance = problem(setting["d"])
+    landscape = Landscape(*problem(setting["d"]), residual=setting["net"] == "residual")
     shape = (setting["layers"], setting["d"], setting["d"])
     values = []
     for _ in range(setting["trials"]):
         weights = torch.randn(shape, generator=generator, dtype=torch.float64)
         weights *= sqrt(setting["spread"] / setting["d"])
-        slope = gradient(weights, target, covariance, residual=setting["net"] == "residual")
-        values.append(float(slope.square().sum()) / setting["layers"])
+        values.append(float(landscape.gradient(weights).square().sum()) / setting["layers"])
     return values
 
 
@@ -109,7 +108,7 @@ def measure_at_zero(setting: Setting, generator: torch.Generator) -> float:
     target = torch.randn(d, d, generator=generator, dtype=torch.float64)
     data = torch.randn(d, 2 * d, generator=generator, dtype=torch.float64)
     covariance = data @ data.mT / (2 * d)
-    slope = gradient(torch.zeros(layers, d, d, dtype=torch.float64), target, covariance)
+    slope = Landscape(target, covariance).gradient(torch.zeros(layers, d, d, dtype=torch.float64))
     one = int(torch.randint(layers, (), generator=generator))
     size = torch.linalg.matrix_norm((torch.eye(d).to(target) - target) @ covariance)
     return float(torch.linalg.matrix_norm(slope[one]) / size)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..._core import BadInput
-from ...identity import critical_point, descend, gradient, project, risk, spectral_norms
+from ...identity import Landscape, critical_point, descend, spectral_norms
 from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal, HoldsIn
@@ -144,11 +144,12 @@ def measure_inverse_slope(setting: Setting, generator: torch.Generator) -> float
 
     def draw() -> float:
         covariance, target = _covariance(setting, generator), _normal((d, d), generator)
+        landscape = Landscape(target, covariance)
         noise = 10 ** (3 * float(_uniform((1,), generator)) - 2) * _normal((layers, d, d), generator)
-        weights = project(noise - setting["tau"] * _identity(setting), setting["tau"])
+        weights = landscape.project(noise - setting["tau"] * _identity(setting), setting["tau"])
         room = 1 - float(spectral_norms(weights).max())
-        slope = float(gradient(weights, target, covariance).square().sum())
-        return float(layers * room ** (2 * layers - 2) * risk(weights, target, covariance) / slope)
+        slope = float(landscape.gradient(weights).square().sum())
+        return float(layers * room ** (2 * layers - 2) * landscape.risk(weights) / slope)
 
     return max(draw() for _ in range(setting["draws"]))
 
@@ -171,8 +172,8 @@ def measure_slope(setting: Setting, generator: torch.Generator) -> list[float]:
         weights = -setting["tau"] * identity.expand(setting["layers"], -1, -1)
         product = (1 - setting["tau"]) ** setting["layers"] * identity
         target = product + torch.outer(_normal((setting["d"],), generator), least_axis)
-        slope = gradient(weights, target, covariance).square().sum()
-        values.append(float(slope / risk(weights, target, covariance)))
+        landscape = Landscape(target, covariance)
+        values.append(float(landscape.gradient(weights).square().sum() / landscape.risk(weights)))
     return values
 
 
@@ -206,7 +207,7 @@ def measure_descent(setting: Setting, generator: torch.Generator) -> list[float]
         target = _identity(setting) + scale * drawn
         run = descend(start, target, covariance, lr=1 / smoothness(setting), steps=setting["steps"])
         if max(run.norms) <= setting["tau"]:
-            values.append(len(run.rates) / log(run.losses[0] / run.losses[-1]))
+            values.append(len(run.lrs) / log(run.losses[0] / run.losses[-1]))
         if len(values) == setting["trials"]:
             return values
     raise BadInput("runs that stay inside ‖A‖ ≤ τ", got="fewer than half", do="raise tau or lower excess")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..._core import BadInput
-from ...identity import gradient, hessian
+from ...identity import Landscape
 from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal
@@ -36,10 +36,11 @@ def measure_curvature(setting: Setting, generator: torch.Generator) -> float:
     target, covariance = setting["size"] * _orthogonal(d, generator), (axes * values) @ axes.T
     kept = axes[:, : d - setting["missing"]]  # R is learned on these directions of x, and not on the others
     weights = torch.stack([kept @ kept.T, target @ kept @ kept.T])
-    slope = float(gradient(weights, target, covariance, residual=False).norm())
+    landscape = Landscape(target, covariance, residual=False)
+    slope = float(landscape.gradient(weights).norm())
     if slope > 1e-12 * setting["size"] * setting["sigma"] * d:  # rounding of d products
         raise BadInput("a critical point", got=f"a gradient of {slope:.2g}", do="change the setting")
-    return -float(torch.linalg.eigvalsh(hessian(weights, target, covariance, residual=False))[0])
+    return -float(torch.linalg.eigvalsh(landscape.hessian(weights))[0])
 
 
 def steepest(setting: Setting) -> float:

@@ -16,7 +16,7 @@ from .._settings import FromMapping, check
 # more readable digits than seeds of 64.
 HIDDEN: dict[Kind, tuple[int, ...]] = {"vae": (400,), "wgan": (256, 256), "mixture": (256, 256)}
 LATENT: dict[Kind, int] = {"vae": 20, "wgan": 16, "mixture": 16}
-# Adam's. Nets this small stand ten times the rate that is usual in games of deep ones, and are slow without.
+# Adam's. Nets this small stand ten times the lr that is usual in games of deep ones, and are slow without.
 LR: dict[Kind, float] = {"vae": 1e-3, "wgan": 1e-3, "mixture": 1e-3}
 # Updates after which samples of the digits are readable: about a minute on one core; two for a mixture, whose
 # steps cost five times as much. A small data set is passed over more often.

@@ -1,6 +1,6 @@
 """What a search sets out to do: its space, its trials, the held-out points. Not for running it: see search.
 
-The paper's protocol: rates 4^a·0.001 (a = −2…2), weights 2^b (b = −3…3), 10,000 held-out points, the best
+The paper's protocol: lrs 4^a·0.001 (a = −2…2), weights 2^b (b = −3…3), 10,000 held-out points, the best
 at the end, then trained again on everything.
 """
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..._core import BadInput, make_inside, plain, replace_atomically
+from ..._core import BadInput, explained, make_inside, plain, replace_atomically
 from ...data import Dataset, load
 from ...present import SCALING, Pixels, displayed
 from ...shadow import Shadow
@@ -107,9 +107,14 @@ def shadow_grid(path: Path, out: Path | None = None, per_class: int = 3, seed: i
     A row for each class, triples of shadow at the start, shadow at the end, original; by default
     images/shadows.png in the directory.
     """
-    out = path / "images" / "shadows.png" if out is None else out
+    own = path / "images" / "shadows.png"
+    out = own if out is None else out
     image = _sheet(shadow_pictures(path, per_class, seed))
-    make_inside(out.parent)
+    if out == own:
+        make_inside(out.parent)
+    else:  # a place of the user's own, who may have put a link there
+        with explained(out):
+            out.parent.mkdir(parents=True, exist_ok=True)
     replace_atomically(out, lambda temporary: image.save(temporary, format="PNG", optimize=True))
     return out
 

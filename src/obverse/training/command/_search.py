@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .._search.results import SearchResult
     from .._search.worker import Event
 
-QUICK_LRS, QUICK_WEIGHTS = 2, 3  # every second of the paper's rates, every third of its weights
+QUICK_LRS, QUICK_WEIGHTS = 2, 3  # every second of the paper's lrs, every third of its weights
 
 
 @with_settings(without=("lr", "weight", "validation"))
@@ -96,7 +96,7 @@ def search(
     quick: Annotated[
         bool,
         options.quick(
-            "every second of the rates, every third of the weights, "
+            "every second of the lrs, every third of the weights, "
             f"{EPOCHS} epochs on at most {POINTS:,} points"
         ),
     ] = False,
