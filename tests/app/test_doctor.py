@@ -23,14 +23,12 @@ from obverse.claims import find
 from training.helpers import obverse as obverse_process
 
 
-def test_everything_is_well_here_within_ten_seconds(obverse):
+def test_everything_is_well_here(obverse):
     done = obverse("doctor")
     assert (done.code, done.err) == (0, "")
     for name in (*CHECKS, "torch", "memory", "device", "data folder", "data sets"):
         assert re.search(rf"^{name} +ok +\S", done.out, re.MULTILINE), name
-    seconds = re.search(r"6 of 6 ok in (\d+\.\d) seconds", done.out)
-    assert seconds
-    assert float(seconds[1]) < 10
+    assert re.search(r"6 of 6 ok in \d+\.\d seconds", done.out)
 
 
 def test_json_is_the_same_and_nothing_else(obverse):
