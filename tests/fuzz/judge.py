@@ -188,6 +188,8 @@ def _child(cases: Sequence[Case], root: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**28,) * 2)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     signal.alarm(PATIENCE)
+    # Its own at its start: pages of libraries that it shares with its parent count only once it touches them.
+    resident = _resident()
     before = set(sys.modules)
     for place, case in enumerate(cases):
         here = root / str(place)
@@ -203,7 +205,7 @@ def _child(cases: Sequence[Case], root: Path) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        said = (outcome, sentence, peak, time.process_time() - start)
+        said = (outcome, sentence, max(0.0, peak - resident), time.process_time() - start)
         (here / "said").write_text(json.dumps(said), encoding="utf-8")
     modules = [name for name in sys.modules if name not in before and not name.startswith("__")]
     (root / "modules").write_text("\n".join(modules), encoding="utf-8")
@@ -233,7 +235,6 @@ def _judged(cases: Sequence[Case]) -> list[dict[str, Any]]:
             folder.mkdir(parents=True)
             case.write(folder)
             outside.append((folder / OUTSIDE).read_bytes() if (folder / OUTSIDE).exists() else b"")
-        resident = _resident()
         if (process := os.fork()) == 0:
             code = 1
             try:
@@ -248,8 +249,7 @@ def _judged(cases: Sequence[Case]) -> list[dict[str, Any]]:
         found = []
         for place in range(len(cases)):
             here = root / str(place)
-            outcome, detail, peak, processor = _outcome(os.waitstatus_to_exitcode(status), here)
-            megabytes = max(0.0, peak - resident)
+            outcome, detail, megabytes, processor = _outcome(os.waitstatus_to_exitcode(status), here)
             if outcome in PASSED and megabytes > MEMORY:
                 outcome, detail = "memory", f"{megabytes:.0f} MB; {detail[:200]}"
             if outcome in PASSED:
@@ -266,7 +266,7 @@ def _resident() -> float:
 
 
 def _outcome(code: int, here: Path) -> tuple[str, str, float, float]:
-    """What became of it, the sentence, the most megabytes that the process had by then, its seconds."""
+    """What became of it, the sentence, the most megabytes beyond its start by then, its seconds."""
     if (here / "said").exists():
         outcome, sentence, peak, seconds = json.loads((here / "said").read_text(encoding="utf-8"))
         return outcome, sentence, peak, seconds
