@@ -24,9 +24,7 @@ ROUNDS = 8  # profile and signal in turn; two or three settle it
 MOST = 0.75  # of the singular values may be signal: the law needs a bulk to be fitted to
 FLOOR = 0.1  # of a row's noise must be outside the signal's directions for its scale to be found there
 CHUNK = 2**22  # entries converted to float64 at a time
-SPARSE = (
-    24  # non-zero entries per row or column below which chance alone makes rows that depend on each other
-)
+SPARSE = 24  # non-zero entries per column, below which chance alone makes rows that depend on each other
 FLIPS = 199  # matrices with random signs that give the lower edge of sparse noise
 _NOTHING: Array = np.zeros(0)
 

@@ -63,10 +63,8 @@ def lower_p(value: float, rows: int, columns: int, scale: float) -> float:
         inside = float(gammainc(shape, eigenvalue / 2))
         if inside <= 0:
             return 0.0
-        bound = (
-            (more - 1) / 2 * math.log(2) + gammaln((long + 1) / 2) - gammaln(short / 2) - gammaln(more + 1)
-        )
-        bound += shape * math.log(2) + gammaln(shape) + math.log(inside)
+        bound = gammaln((long + 1) / 2) - gammaln(short / 2) - gammaln(more + 1)
+        bound += (2 * shape - 1) * math.log(2) + gammaln(shape) + math.log(inside)
         return math.exp(min(float(bound), 0.0))
     low, high = math.sqrt(short - 0.5), math.sqrt(long - 0.5)
     width = (1 / low - 1 / high) ** (1 / 3) / (high - low)
@@ -118,9 +116,7 @@ def bulk_distance(distance: float, size: int, kurtosis: float, *, error: float =
     """
     heavy = max(kurtosis, -_DISTANCE_FROM)
     shift = _DISTANCE_SHIFT * (heavy + _DISTANCE_FROM) / size
-    plain = law.distance_number(distance - shift, size, error=error)
-    assert plain.null is not None and plain.spread is not None
     wider = 1 + _DISTANCE_SPREAD * max(kurtosis, 0.0)
-    plain = law.distance_number(plain.null + (distance - shift - plain.null) / wider, size, error=error)
-    assert plain.null is not None and plain.spread is not None
-    return Number(distance, plain.spread * wider, plain.null + shift, plain.p)
+    null = law.distance_number(0.0, size, error=error).null or 0.0
+    reduced = law.distance_number(null + (distance - shift - null) / wider, size, error=error)
+    return Number(distance, (reduced.spread or 0.0) * wider, min(null + shift, 1.0), reduced.p)

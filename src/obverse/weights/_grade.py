@@ -1,4 +1,4 @@
-"""What a decomposition says, as plain values: numbers, a grade and a sentence. Not for computing the parts."""
+"""What a decomposition says, as plain values: numbers, a grade, a sentence. Not for computing the parts."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def _signal_share(split: Split, planted: law.Array) -> Interval:
 
 
 def _profile_share(split: Split) -> Number:
-    """Of the layer's energy: what it would not have if all rows and all columns were as the typical one is."""
+    """Of the layer's energy: what it would not have if all rows and columns were as the typical one."""
     rows, columns = len(split.of_rows), len(split.of_columns)
     of_rows, of_columns = unevenness(split.of_rows), unevenness(split.of_columns)
     # equal rows of noise: relative variance (2 + kurtosis) / columns of their energies, half of it here

@@ -21,8 +21,8 @@ EXACT_UP_TO = 1536  # shorter side up to which all singular values are computed
 class Parts:
     """A matrix W = D_r (S + N) D_c taken apart: profile D, signal S of low rank, bulk N.
 
-    `summary` holds every number as a plain value. The methods build matrices of W's shape, in float32 (float64
-    where W is): `signal() + bulk()` is W again.
+    `summary` holds every number as a plain value. The methods build matrices of W's shape, in float32
+    (float64 where W is): `signal() + bulk()` is W again.
     """
 
     matrix: Tensor

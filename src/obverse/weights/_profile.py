@@ -24,7 +24,7 @@ def sinkhorn(
     `start` are the factors of the columns to begin with. Lines without energy keep the factor 0: there is no
     scale that would give them any.
     """
-    rows, columns = squares.shape
+    columns = squares.shape[1]
     of_columns = torch.ones(columns, dtype=torch.float64, device=squares.device) if start is None else start
     of_rows = _factors(squares, of_columns)
     for _ in range(sweeps):

@@ -21,17 +21,16 @@ def strengths(values: Array, rows: int, columns: int, scale: float) -> Array:
 
 
 def shrunk(values: Array, rows: int, columns: int, scale: float) -> Array:
-    """The singular values with which the seen directions estimate the planted matrix best; 0 inside the bulk."""
+    """The values with which the seen directions estimate the planted matrix best; 0 inside the bulk."""
     short, long = sorted((rows, columns))
     unit, y = scale * math.sqrt(long), short / long
     if unit <= 0:
         return np.array(values, dtype=np.float64)
     seen = np.asarray(values, dtype=np.float64) / unit
-    inside = (seen**2 - y - 1) ** 2 - 4 * y
     visible = seen > 1 + math.sqrt(y)
-    result: Array = np.where(
-        visible, unit * np.sqrt(np.where(visible, inside, 0.0)) / np.maximum(seen, 1e-300), 0
-    )
+    seen = np.where(visible, seen, 1 + math.sqrt(y))
+    squared = np.maximum((seen**2 - y - 1) ** 2 - 4 * y, 0.0)
+    result: Array = np.where(visible, unit * np.sqrt(squared) / seen, 0.0)
     return result
 
 
