@@ -215,7 +215,7 @@ def _leading(square: Tensor, count: int) -> Tensor:
     if 2 * count > size:
         return torch.linalg.eigh(square).eigenvectors[:, size - count :].flip(1)
     _, vectors = eigh(square.cpu().numpy(), subset_by_index=[size - count, size - 1], overwrite_a=False)
-    return torch.from_numpy(np.ascontiguousarray(vectors[:, ::-1])).to(square)
+    return torch.from_numpy(vectors).to(square).flip(1)
 
 
 def _without(scaled: Tensor, left: Tensor) -> Tensor:
