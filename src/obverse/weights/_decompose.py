@@ -17,7 +17,7 @@ from torch import Tensor
 from . import _marchenko_pastur as law
 from ._edges import bulk_distance, bulk_scale, count_above, count_below
 from ._marchenko_pastur import Array
-from ._profile import sinkhorn
+from ._profile import TOLERANCE, sinkhorn
 from .results import Number
 
 ROUNDS = 8  # profile and signal in turn; two or three settle it
@@ -58,15 +58,15 @@ class Split:
 def split_exactly(matrix: Tensor, alpha: float, generator: torch.Generator) -> Split:
     """From all singular values. `matrix` is float32 with rows ≤ columns, none of them empty."""
     rows, columns = matrix.shape
-    of_rows, of_columns = sinkhorn(matrix.square())
+    of_rows, of_columns = sinkhorn(matrix)
     left, right = matrix.new_zeros(rows, 0), matrix.new_zeros(columns, 0)
     settled = False
     probabilities: list[float] = []
     for turn in range(ROUNDS):
         if turn:
-            of_rows, of_columns = _profile_beside(matrix, of_rows, of_columns, left, right)
+            of_rows, of_columns = profile_beside(matrix, of_rows, of_columns, left, right)
         scaled = scale_by(matrix, of_rows, of_columns)
-        kurtosis = excess_kurtosis(_without(scaled, left))
+        kurtosis = excess_kurtosis(without(scaled, left))
         square = gram(scaled)
         values = _values(square)
         zeros = count_zeros(values, columns)
@@ -98,7 +98,7 @@ def _described(
     rows, columns = scaled.shape
     count, zeros = left.shape[1], count_zeros(values, columns)
     size = (rows - zeros - count, columns - count)
-    rest = _without(scaled, left)
+    rest = without(scaled, left)
     no_bulk = scale <= 0
     kurtosis = 0.0 if no_bulk else excess_kurtosis(rest)
     top, bulk = values[::-1][:count].copy(), values[: rows - count]
@@ -218,22 +218,27 @@ def _leading(square: Tensor, count: int) -> Tensor:
     return torch.from_numpy(vectors).to(square).flip(1)
 
 
-def _without(scaled: Tensor, left: Tensor) -> Tensor:
+def without(scaled: Tensor, left: Tensor) -> Tensor:
     """The scaled matrix without what lies in the signal's directions."""
     return scaled - left @ (left.T @ scaled) if left.shape[1] else scaled
 
 
-def _profile_beside(
-    matrix: Tensor, of_rows: Tensor, of_columns: Tensor, left: Tensor, right: Tensor
+def profile_beside(
+    matrix: Tensor,
+    of_rows: Tensor,
+    of_columns: Tensor,
+    left: Tensor,
+    right: Tensor,
+    tolerance: float = TOLERANCE,
 ) -> tuple[Tensor, Tensor]:
     """The profile of the noise alone: of what the signal's directions leave over.
 
     They take from row i the share Σ left² of its noise with them; that is put back.
     """
-    rest = _without(scale_by(matrix, of_rows, of_columns), left).square()
-    rest /= (1 - left.square().sum(1)).clamp_min(FLOOR)[:, None]
-    rest /= (1 - right.square().sum(1)).clamp_min(FLOOR)
-    more_rows, more_columns = sinkhorn(rest)
+    rest = without(scale_by(matrix, of_rows, of_columns), left)
+    rest /= (1 - left.square().sum(1)).clamp_min(FLOOR).sqrt()[:, None]
+    rest /= (1 - right.square().sum(1)).clamp_min(FLOOR).sqrt()
+    more_rows, more_columns = sinkhorn(rest, tolerance=tolerance)
     # a row that is all signal leaves no noise to measure its scale by: it keeps the one it has
     more_rows = torch.where(more_rows > 0, more_rows, 1.0)
     more_columns = torch.where(more_columns > 0, more_columns, 1.0)
