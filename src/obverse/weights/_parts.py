@@ -48,8 +48,8 @@ class Parts:
         return self.summary.sentence
 
     @property
-    def random_share(self) -> Interval:
-        """How much of the energy is like random numbers: the number to sort layers by."""
+    def random_share(self) -> Interval | None:
+        """How much of the energy is like random numbers, to sort layers by; None where it cannot be told."""
         return self.summary.random_share
 
     def __repr__(self) -> str:
