@@ -29,8 +29,8 @@ def signs(rows: int, columns: int, generator: torch.Generator) -> Tensor:
 
 def student(freedom: int) -> Draw:
     def draw(rows: int, columns: int, generator: torch.Generator) -> Tensor:
-        squares = sum(normal(rows, columns, generator).square() for _ in range(freedom))
-        return normal(rows, columns, generator) / (squares / freedom).sqrt()
+        squares = torch.randn(freedom, rows, columns, generator=generator).square().mean(0)
+        return normal(rows, columns, generator) / squares.sqrt()
 
     return draw
 

@@ -75,7 +75,8 @@ def power(
         covered += low <= rank <= high
         energy = float(truth.signal.square().sum())
         share = energy / (energy + rows * columns)
-        share_covered += parts.summary.signal_share.low <= share <= parts.summary.signal_share.high
+        between = parts.summary.signal_share
+        share_covered += between is not None and between.low <= share <= between.high
         if parts.rank == rank:
             seen = [one.strength / parts.summary.scale for one in parts.summary.directions]
             strengths.append(sum(seen) / len(seen) / float(truth.strengths[0]))

@@ -109,10 +109,10 @@ def _described(
     no_bulk = scale <= 0
     kurtosis = 0.0 if no_bulk else moments(scaled, left)[1]
     top, bulk = values[::-1][:count].copy(), values[: rows - count]
-    if no_bulk:
-        low = high = count
-        below, below_p, distance = _NOTHING, (), None
-    else:
+    low = high = count
+    below, distance = _NOTHING, None
+    below_p: tuple[float, ...] = ()
+    if not no_bulk:
         most = values[::-1][: int(MOST * (rows - zeros))]
         full = rows - zeros
         low, _ = count_above(most, full, columns, scale, kurtosis, min(alpha, 0.025))
@@ -259,7 +259,8 @@ def _leading(square: Tensor, count: int) -> Tensor:
     if count == 0:
         return square.new_zeros(size, 0)
     if 2 * count > size:
-        return torch.linalg.eigh(square).eigenvectors[:, size - count :].flip(1)
+        every: Tensor = torch.linalg.eigh(square).eigenvectors
+        return every[:, size - count :].flip(1)
     _, vectors = eigh(square.cpu().numpy(), subset_by_index=[size - count, size - 1], overwrite_a=False)
     return torch.from_numpy(vectors).to(square).flip(1)
 

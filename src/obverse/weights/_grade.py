@@ -11,6 +11,7 @@ import numpy as np
 from .._core import FIXED, Record, brief, counted, number
 from . import _marchenko_pastur as law
 from ._decompose import Split
+from ._edges import HEAVY
 from ._profile import unevenness
 from ._shrinkage import shrunk, strength_errors, strengths
 from .results import Number
@@ -32,7 +33,6 @@ FINITE = (
     0.02  # relative, of the energy: what is left of finite size in strengths, measured on planted signals
 )
 MIN_SIDE = 32  # smaller matrices have no bulk that could be compared with the law
-HEAVY = 6.0  # excess kurtosis (that of a Student t₅) from which on the edges' probabilities are upper bounds
 
 
 @dataclass(frozen=True)
