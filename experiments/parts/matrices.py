@@ -29,8 +29,10 @@ def signs(rows: int, columns: int, generator: torch.Generator) -> Tensor:
 
 def student(freedom: int) -> Draw:
     def draw(rows: int, columns: int, generator: torch.Generator) -> Tensor:
-        squares = torch.randn(freedom, rows, columns, generator=generator).square().mean(0)
-        return normal(rows, columns, generator) / squares.sqrt()
+        squares = torch.zeros(rows, columns)
+        for _ in range(freedom):
+            squares += normal(rows, columns, generator).square()
+        return normal(rows, columns, generator) / (squares / freedom).sqrt()
 
     return draw
 
