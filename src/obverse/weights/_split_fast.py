@@ -31,6 +31,7 @@ from .results import Number
 QUICK = (32, 5)  # width of the block and products with it: enough for what distorts the profile
 THOROUGH = (32, 16)  # a direction at 1.3 times the threshold shows as it does among all singular values
 FEWEST = 12  # random vectors beside the known directions: the density is seen from them
+GROWTH = 1.25  # more room than for what was found last
 ROOM = 4  # the space searched has so many times the dimensions found in it
 ROUNDING = 1e-6  # of the energy: what is left is not a bulk
 LARGEST_SPACE = 0.5  # of the shorter side
@@ -113,14 +114,19 @@ def _look(
     known = matrix.new_zeros(rows, 0) if start is None else start
     rest, kurtosis = moments(scaled, known)
     energy = rest + float((scaled.T @ known).square().sum(dtype=torch.float64))
-    block, steps = effort
-    block = max(block - known.shape[1], FEWEST)
+    width, steps = effort
+    widest = math.ceil(LARGEST_SPACE * rows / steps)
+    count = known.shape[1]
     while True:
-        top = block_lanczos(scaled, block=block, steps=steps, start=start, generator=generator)
+        if count <= width - FEWEST:  # begin with what is known
+            top = block_lanczos(scaled, block=width - count, steps=steps, start=start, generator=generator)
+        else:
+            width = min(max(width, math.ceil(GROWTH * ROOM * count / steps)), widest)
+            top = block_lanczos(scaled, block=width, steps=steps, start=None, generator=generator)
         found = _Look(scaled, profile, top, kurtosis, energy, alpha, known.shape[1])
-        if found.count * ROOM <= len(top.values) or len(top.values) >= LARGEST_SPACE * rows:
+        if found.count * ROOM <= len(top.values) or width >= widest:
             return found
-        start, block = found.left, 2 * block
+        start, count = None, max(found.count, width)
 
 
 def _distance(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> float:
