@@ -80,7 +80,8 @@ def page() -> None:
     text = (
         f"Shapes of the noise: {shapes()}. False alarms in percent of the matrices, at the levels 5 % / 1 %; "
         f"the last column counts the edges, per shape and profile, whose rate lies above one of the levels "
-        f"{', '.join(f'{level:g}' for level in LEVELS)} by its Clopper–Pearson interval at {DOUBT:g}.\n\n"
+        f"{', '.join(f'{level:g}' for level in LEVELS)} by its Clopper–Pearson interval at {DOUBT:g} "
+        f"(a rate of exactly the level does so in up to 1 of 100 comparisons).\n\n"
         f"{noise_table()}\n\n"
         "Planted signals in normal noise, all directions equally strong, under log-normal profiles of 0.5; "
         "strengths (planted = 1) and errors where the rank is exact:\n\n"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from .matrices import NOISE, Planted, noise, planted
 
 RESULTS = Path(__file__).parent / "results"
 MATRICES = 400  # per cell of noise, up to 512 rows
+HEIGHTS = (64, 128, 256, 512)
 LEVELS = (0.05, 0.01, 0.001)
 RATIOS = (1, 2, 4, 8)
 SPREADS = (1.0, 0.5, 0.0)
@@ -129,7 +130,7 @@ def planted_cells(rows: int) -> dict[str, Callable[[], Any]]:
     return cells
 
 
-def run(out: Path = RESULTS, heights: tuple[int, ...] = (64, 128, 256, 512)) -> None:
+def run(out: Path = RESULTS, heights: Sequence[int] = HEIGHTS) -> None:
     for rows in heights:  # smaller ones first
         if rows >= 256:
             measure(out / f"planted_{rows}.json", {"draws": DRAWS}, planted_cells(rows))
@@ -139,6 +140,6 @@ def run(out: Path = RESULTS, heights: tuple[int, ...] = (64, 128, 256, 512)) -> 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
-    parser.add_argument("--rows", type=int, nargs="+", default=[64, 128, 256, 512], help="shorter sides")
+    parser.add_argument("--rows", type=int, nargs="+", default=HEIGHTS, help="shorter sides")
     asked = parser.parse_args()
-    run(asked.out, tuple(asked.rows))
+    run(asked.out, asked.rows)
