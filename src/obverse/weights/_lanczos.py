@@ -61,6 +61,7 @@ class Quadrature:
 
 
 @torch.no_grad()
+<<<<<<< HEAD
 def lanczos(
     matrix: Tensor, *, steps: int, vectors: int, generator: torch.Generator
 ) -> tuple[Quadrature, Tensor]:
@@ -72,6 +73,20 @@ def lanczos(
     size = short.shape[0]
     steps, vectors = min(steps, size), min(vectors, size)
     start = torch.empty(size, vectors).normal_(generator=generator).to(short)
+=======
+def lanczos(matrix: Tensor, *, steps: int, vectors: int, generator: torch.Generator) -> Quadrature:
+    """Lanczos on the short side of `matrix`, for several random start vectors at once."""
+    short = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    start = torch.empty(vectors, short.shape[0]).normal_(generator=generator).to(short)
+    return lanczos_from(start, short, steps=steps)
+
+
+@torch.no_grad()
+def lanczos_from(start: Tensor, short: Tensor, *, steps: int) -> Quadrature:
+    """Lanczos on the rows of `short`, for given start vectors (one a row), fully reorthogonalized."""
+    vectors, size = start.shape
+    steps = min(steps, size)
+>>>>>>> w24parts
     basis = torch.zeros(steps, vectors, size, device=short.device, dtype=short.dtype)
     diagonal = torch.zeros(vectors, steps, dtype=torch.float64)
     beside = torch.zeros(vectors, steps, dtype=torch.float64)
