@@ -61,36 +61,28 @@ class Quadrature:
 
 
 @torch.no_grad()
-<<<<<<< HEAD
 def lanczos(
     matrix: Tensor, *, steps: int, vectors: int, generator: torch.Generator
 ) -> tuple[Quadrature, Tensor]:
-    """Lanczos on the short side of `matrix`, for several start vectors at once, fully reorthogonalized.
-
-    The density, and the vectors of all steps (steps · vectors × short side).
-    """
+    """Lanczos on the short side of `matrix`, for several random orthonormal start vectors at once."""
     short = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
     size = short.shape[0]
-    steps, vectors = min(steps, size), min(vectors, size)
-    start = torch.empty(size, vectors).normal_(generator=generator).to(short)
-=======
-def lanczos(matrix: Tensor, *, steps: int, vectors: int, generator: torch.Generator) -> Quadrature:
-    """Lanczos on the short side of `matrix`, for several random start vectors at once."""
-    short = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    start = torch.empty(vectors, short.shape[0]).normal_(generator=generator).to(short)
-    return lanczos_from(start, short, steps=steps)
+    start = torch.empty(size, min(vectors, size)).normal_(generator=generator).to(short)
+    return lanczos_from(torch.linalg.qr(start).Q.T.contiguous(), short, steps=steps)
 
 
 @torch.no_grad()
-def lanczos_from(start: Tensor, short: Tensor, *, steps: int) -> Quadrature:
-    """Lanczos on the rows of `short`, for given start vectors (one a row), fully reorthogonalized."""
+def lanczos_from(start: Tensor, short: Tensor, *, steps: int) -> tuple[Quadrature, Tensor]:
+    """Lanczos on the rows of `short`, for given start vectors (one a row), fully reorthogonalized.
+
+    The density, and the vectors of all steps (steps · vectors × short side).
+    """
     vectors, size = start.shape
     steps = min(steps, size)
->>>>>>> w24parts
     basis = torch.zeros(steps, vectors, size, device=short.device, dtype=short.dtype)
     diagonal = torch.zeros(vectors, steps, dtype=torch.float64)
     beside = torch.zeros(vectors, steps, dtype=torch.float64)
-    now = torch.linalg.qr(start).Q.T.contiguous()
+    now = start / start.norm(dim=1, keepdim=True)
     going = torch.ones(vectors, 1, dtype=torch.bool, device=short.device)
     for step in range(steps):
         basis[step] = now
