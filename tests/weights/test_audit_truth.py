@@ -63,7 +63,7 @@ def test_normal_matrices_are_random_like(layers):
 
 @pytest.mark.parametrize("level", [0.05, 0.01])
 def test_findings_keep_their_level_when_nothing_is_too_small_to_mention(layers, level):
-    """With so few matrices a level of 0.001 says little; at 0.05, and without sizes of effects, it says more."""
+    """With so few matrices a level of 0.001 says little; at 0.05, without sizes of effects, it says more."""
     found = alarms(layers, Thresholds(level=level, **NO_SIZE_TOO_SMALL))
     for aspect, tests in TESTS.items():
         assert not_above(found[aspect], MATRICES, tests * level, doubt=0.01), aspect
