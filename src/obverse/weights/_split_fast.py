@@ -156,7 +156,7 @@ def _described(
         high, _ = count_above(values, rows, columns, scale, kurtosis, 0.975)
         size = (rows - count, columns - count)
         fit = fit_law(seen := quadrature(found.top, count), *size)
-        distance = bulk_distance(fit.distance, rows - count, kurtosis, error=fit.error)
+        distance = bulk_distance(fit.distance, rows - count, kurtosis, error=2 * fit.error + fit.resolution)
         density = np.sort(seen.nodes, axis=None)
         smallest = density[:1]  # no smaller than the smallest singular value
         lowest, chances = count_below(smallest, *size, scale, alpha)
