@@ -1,0 +1,255 @@
+"""A matrix taken apart into profile, signal and bulk: W = D_r (S + N) D_c. Not for what to make of it: parts.
+
+The profile (scales of rows and columns) is taken off, the singular values of what is left that noise would
+not have are the signal, and since a signal lengthens the rows and columns it lies in, the profile is then
+found again without it, until the number of directions settles.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from . import _marchenko_pastur as law
+from ._edges import bulk_distance, bulk_scale, count_above, count_below
+from ._marchenko_pastur import Array
+from ._profile import sinkhorn
+from .results import Number
+
+ROUNDS = 8  # profile and signal in turn; two or three settle it
+MOST = 0.75  # of the singular values may be signal: the law needs a bulk to be fitted to
+FLOOR = 0.1  # of a row's noise must be outside the signal's directions for its scale to be found there
+CHUNK = 2**22  # entries converted to float64 at a time
+SPARSE = 24  # non-zero entries per column, below which chance alone makes rows that depend on each other
+FLIPS = 199  # matrices with random signs that give the lower edge of sparse noise
+_NOTHING: Array = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A matrix without empty rows and columns, taken apart. Values are in units of the scaled matrix."""
+
+    of_rows: Tensor  # factors on squared entries (float64): the scaled matrix is √(of_rows) W √(of_columns)
+    of_columns: Tensor
+    left: Tensor  # (rows, k) directions of the signal, in the scaled matrix
+    right: Tensor  # (columns, k)
+    above: Array  # k singular values of the signal, descending
+    above_p: tuple[float, ...]  # of these; and of the first that is not counted
+    below: Array  # singular values below the law, ascending
+    below_p: tuple[float, ...] | None  # None: not measured
+    count_low: int  # an interval for k
+    count_high: int
+    scale: float  # of the bulk's entries
+    kurtosis: float  # excess, of the bulk's entries
+    distance: Number | None  # of the bulk to the law; None where there is no bulk
+    values: Array  # singular values, ascending: all of them, or quantiles of their density
+    zeros: int  # singular values that are zero to float32 precision
+    energy: float  # of the scaled matrix
+    settled: bool  # the number of directions was the same twice
+    at_least: bool  # there may be more directions than were looked for
+    exact: bool
+
+
+@torch.no_grad()
+def split_exactly(matrix: Tensor, alpha: float, generator: torch.Generator) -> Split:
+    """From all singular values. `matrix` is float32 with rows ≤ columns, none of them empty."""
+    rows, columns = matrix.shape
+    of_rows, of_columns = sinkhorn(matrix.square())
+    left, right = matrix.new_zeros(rows, 0), matrix.new_zeros(columns, 0)
+    settled = False
+    for turn in range(ROUNDS):
+        if turn:
+            of_rows, of_columns = _profile_beside(matrix, of_rows, of_columns, left, right)
+        scaled = scale_by(matrix, of_rows, of_columns)
+        kurtosis = excess_kurtosis(_without(scaled, left))
+        values, vectors = _eigen(scaled)
+        zeros = count_zeros(values, columns)
+        count, scale = settle(values, rows, columns, zeros, kurtosis, alpha)
+        settled = count == left.shape[1] or scale <= 0
+        left = vectors[:, rows - count :].flip(1).to(matrix)
+        right = scaled.T @ left / torch.from_numpy(values[rows - count :][::-1].copy()).to(matrix)
+        if settled:
+            break
+    return _described(
+        scaled, values, of_rows, of_columns, left, right, scale, alpha, generator, settled=settled
+    )
+
+
+def _described(
+    scaled: Tensor,
+    values: Array,
+    of_rows: Tensor,
+    of_columns: Tensor,
+    left: Tensor,
+    right: Tensor,
+    scale: float,
+    alpha: float,
+    generator: torch.Generator,
+    *,
+    settled: bool,
+) -> Split:
+    rows, columns = scaled.shape
+    count, zeros = left.shape[1], count_zeros(values, columns)
+    size = (rows - zeros - count, columns - count)
+    rest = _without(scaled, left)
+    no_bulk = scale <= 0
+    kurtosis = 0.0 if no_bulk else excess_kurtosis(rest)
+    top, bulk = values[::-1][:count].copy(), values[: rows - count]
+    if no_bulk:
+        probabilities, low, high = [0.0] * count, count, count
+        below, below_p, distance = _NOTHING, (), None
+    else:
+        most = values[::-1][: int(MOST * (rows - zeros))]
+        full = rows - zeros
+        _, probabilities = count_above(most, full, columns, scale, kurtosis, alpha)
+        low, _ = count_above(most, full, columns, scale, kurtosis, min(alpha, 0.025))
+        high, _ = count_above(most, full, columns, scale, kurtosis, 0.975)
+        below, below_p = _below(scaled, rest, bulk, count, scale, alpha, generator)
+        distance = bulk_distance(
+            law.ks_distance(law.cdf(bulk[zeros:], *size, scale)), len(bulk) - zeros, kurtosis
+        )
+    return Split(
+        of_rows=of_rows,
+        of_columns=of_columns,
+        left=left,
+        right=right,
+        above=top,
+        above_p=tuple(probabilities),
+        below=below,
+        below_p=below_p,
+        count_low=min(low, count),
+        count_high=max(high, count),
+        scale=scale,
+        kurtosis=kurtosis,
+        distance=distance,
+        values=values,
+        zeros=zeros,
+        energy=float(values @ values),
+        settled=settled,
+        at_least=count >= int(MOST * (rows - zeros)) and not no_bulk,
+        exact=True,
+    )
+
+
+def scale_by(matrix: Tensor, of_rows: Tensor, of_columns: Tensor) -> Tensor:
+    """The matrix with its profile taken off; factors are those of squared entries."""
+    return matrix * of_rows.sqrt().to(matrix)[:, None] * of_columns.sqrt().to(matrix)
+
+
+def settle(
+    values: Array, rows: int, columns: int, zeros: int, kurtosis: float, alpha: float
+) -> tuple[int, float]:
+    """How many singular values (ascending) are signal, and the scale of the rest: each decides the other."""
+    if zeros >= rows / 2:  # more than half of the directions are empty: what is not is the signal
+        return rows - zeros, 0.0
+    values, rows = values[zeros:], rows - zeros
+    most = values[::-1][: int(MOST * rows)]
+    count, scale = 0, bulk_scale(values, rows, columns)
+    for _ in range(rows):
+        found, _ = count_above(most, rows, columns, scale, kurtosis, alpha)
+        if found <= count:
+            break
+        count = found
+        scale = bulk_scale(values[: rows - count], rows - count, columns - count)
+    return count, scale
+
+
+def count_zeros(values: Array, columns: int) -> int:
+    """How many are zero to float32 precision."""
+    return int((values <= values[-1] * columns * torch.finfo(torch.float32).eps).sum())
+
+
+@torch.no_grad()
+def excess_kurtosis(matrix: Tensor) -> float:
+    """Of all entries, about 0."""
+    second = fourth = 0.0
+    for band in matrix.split(max(1, CHUNK // matrix.shape[1])):
+        squares = band.double().square_()
+        second += float(squares.sum())
+        fourth += float(squares.square_().sum())
+    return fourth * matrix.numel() / second**2 - 3 if second > 0 else 0.0
+
+
+def gram(matrix: Tensor) -> Tensor:
+    """M Mᵀ in float64, a few columns at a time."""
+    rows = matrix.shape[0]
+    total = torch.zeros(rows, rows, dtype=torch.float64, device=matrix.device)
+    for band in matrix.split(max(1, CHUNK // rows), dim=1):
+        wide = band.double()
+        total.addmm_(wide, wide.T)
+    return total
+
+
+def _eigen(matrix: Tensor) -> tuple[Array, Tensor]:
+    """Singular values (ascending) and left directions, from the Gram matrix in float64.
+
+    Its eigenvalues are exact to 1e-16 of the largest, the singular values then to 1e-8 of the largest.
+    """
+    squares, vectors = torch.linalg.eigh(gram(matrix))
+    return squares.clamp_min(0).sqrt().cpu().numpy(), vectors
+
+
+def _without(scaled: Tensor, left: Tensor) -> Tensor:
+    """The scaled matrix without what lies in the signal's directions."""
+    return scaled - left @ (left.T @ scaled) if left.shape[1] else scaled
+
+
+def _profile_beside(
+    matrix: Tensor, of_rows: Tensor, of_columns: Tensor, left: Tensor, right: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The profile of the noise alone: of what the signal's directions leave over.
+
+    They take from row i the share Σ left² of its noise with them; that is put back.
+    """
+    rest = _without(scale_by(matrix, of_rows, of_columns), left).square()
+    rest /= (1 - left.square().sum(1)).clamp_min(FLOOR)[:, None]
+    rest /= (1 - right.square().sum(1)).clamp_min(FLOOR)
+    more_rows, more_columns = sinkhorn(rest)
+    # a row that is all signal leaves no noise to measure its scale by: it keeps the one it has
+    more_rows = torch.where(more_rows > 0, more_rows, 1.0)
+    more_columns = torch.where(more_columns > 0, more_columns, 1.0)
+    return of_rows * more_rows, of_columns * more_columns
+
+
+def _below(
+    scaled: Tensor,
+    rest: Tensor,
+    bulk: Array,
+    count: int,
+    scale: float,
+    alpha: float,
+    generator: torch.Generator,
+) -> tuple[Array, tuple[float, ...]]:
+    """Singular values below the law, with their probabilities and that of the first which is not."""
+    rows, columns = scaled.shape
+    below, probabilities = count_below(bulk[: rows // 2], rows - count, columns - count, scale, alpha)
+    if below and float((scaled != 0).sum()) / columns < SPARSE:
+        below, probabilities = _below_sparse(rest, bulk, alpha, generator)
+    return bulk[:below], tuple(probabilities)
+
+
+def _below_sparse(
+    rest: Tensor, bulk: Array, alpha: float, generator: torch.Generator
+) -> tuple[int, list[float]]:
+    """Against the same entries with random signs: these keep what few non-zero entries do by themselves.
+
+    The chance is that of the rank among these matrices, so that it is at least 1 / (1 + their number).
+    """
+    flips = max(FLIPS, math.ceil(1 / alpha))
+    drawn = np.empty((flips, len(bulk) // 2))
+    for flip in range(flips):
+        signs = torch.randint(0, 2, rest.shape, generator=generator, device=generator.device)
+        values, _ = _eigen(rest * (2 * signs - 1).to(rest))
+        drawn[flip] = values[: len(bulk) // 2]
+    tiny = float(bulk[-1]) * 1e-6  # what is zero in one is rounding in another
+    probabilities: list[float] = []
+    for place, value in enumerate(bulk[: len(bulk) // 2]):
+        p = (1 + float((drawn[:, place] <= value + tiny).sum())) / (1 + flips)
+        probabilities.append(p)
+        if p >= alpha:
+            return place, probabilities
+    return len(probabilities), probabilities
