@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from .._core import lazily
 
 if TYPE_CHECKING:
+    from ._ablation.ablate import ablate
+    from ._ablation.results import Ablation, LayerAblation, Treatment
     from ._against import Comparison, compare_audits
     from ._audit import audit
     from ._controls import root_mean_square, shuffled
@@ -23,14 +25,18 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
+    "Ablation",
     "Audit",
     "Comparison",
     "Decomposition",
+    "LayerAblation",
     "LayerAudit",
     "Number",
     "Parts",
     "Thresholds",
+    "Treatment",
     "Weight",
+    "ablate",
     "audit",
     "best_multiple",
     "compare_audits",
