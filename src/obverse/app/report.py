@@ -14,6 +14,7 @@ PAGES = (
     "training._search",
     "training._generators",
     "weights",
+    "weights._ablation",
     "claims",
     "shadow",
     "identity",

@@ -45,7 +45,7 @@ def ablate(
 
     With labels `y` the score is accuracy; with `loss`, that of (outputs, y), or of the outputs alone without
     y, which must give one number per input; with neither, agreement with the untreated net's own answers.
-    `layers` names those to treat [all]. `curve` also keeps the 0, 1, 2, 4, … largest directions. With
+    `layers` names those to treat [all]. `curve` also keeps the 0, 1, 2, 3, 4, 6, … largest directions. With
     `recalibrate` (inputs without labels) each treatment is also measured with the statistics of batch norms
     estimated anew on them. The net is in evaluation mode meanwhile, and afterwards as it was.
     """
@@ -87,7 +87,7 @@ def ablate(
         together=together,
         together_curve=together_curve,
         correlation=rank_correlation(found),
-        settings={"alpha": alpha, "seed": seed, "batch_size": batch_size, "treatments": list(chosen)},
+        settings={"alpha": alpha, "seed": seed, "batch_size": batch_size, "treatments": chosen},
         versions=versions(),
         seconds=time.perf_counter() - began,
     )
@@ -205,4 +205,3 @@ def _check_recalibration(net: nn.Module, x: Tensor) -> None:
     if not isinstance(x, Tensor) or x.ndim < 1 or len(x) < 2:
         got = f"shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
         raise BadInput("recalibrate as a tensor of at least 2 inputs", got=got, do="pass training inputs")
-

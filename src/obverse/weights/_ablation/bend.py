@@ -14,9 +14,9 @@ FEWEST = 4  # layers for a rank correlation
 
 
 def counts(rank: int, side: int) -> list[int]:
-    """How many directions to keep: none, powers of 2, the rank, all."""
-    doubling = {2**power for power in range(side.bit_length()) if 2**power < side}
-    return sorted({0, rank, side} | doubling)
+    """How many directions to keep: none, two numbers per octave, the rank, all."""
+    steps = {factor * 2**power for power in range(side.bit_length()) for factor in (1, 3)}
+    return sorted({0, rank, side} | {step for step in steps if step < side})
 
 
 def bend(curve: Sequence[Kept], untreated: float, measure: Measure) -> float | None:

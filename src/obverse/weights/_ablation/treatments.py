@@ -110,7 +110,7 @@ def rounding_step(parts: Parts) -> float:
 
 
 def bits(parts: Parts) -> float | None:
-    """How many bits name the grid points between the smallest and the largest entry; None without rounding."""
+    """Bits that name the grid points from the smallest to the largest entry; None where there is no bulk."""
     step = rounding_step(parts)
     if step == 0:
         return None
