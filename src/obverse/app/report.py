@@ -15,6 +15,7 @@ PAGES = (
     "training._generators",
     "weights",
     "weights._ablation",
+    "weights._compression",
     "claims",
     "shadow",
     "identity",

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from ._ablation.results import Ablation, LayerAblation, Treatment
     from ._against import Comparison, compare_audits
     from ._audit import audit
+    from ._compression.compress import compress
+    from ._compression.results import Compression
+    from ._compression.saved import load_compressed, save_compressed
     from ._controls import root_mean_square, shuffled
     from ._grade import Decomposition
     from ._parts import Parts, decompose
@@ -28,6 +31,7 @@ __all__ = [
     "Ablation",
     "Audit",
     "Comparison",
+    "Compression",
     "Decomposition",
     "LayerAblation",
     "LayerAudit",
@@ -40,9 +44,12 @@ __all__ = [
     "audit",
     "best_multiple",
     "compare_audits",
+    "compress",
     "decompose",
+    "load_compressed",
     "open_weights",
     "root_mean_square",
+    "save_compressed",
     "shuffled",
     "weights_of",
 ]
