@@ -17,7 +17,7 @@ from torch import Tensor
 from . import _marchenko_pastur as law
 from ._edges import bulk_distance, bulk_scale, count_above, count_below
 from ._marchenko_pastur import Array
-from ._profile import sinkhorn
+from ._profile import TOLERANCE, sinkhorn
 from .results import Number
 
 ROUNDS = 8  # profile and signal in turn; two or three settle it
@@ -58,24 +58,27 @@ class Split:
 def split_exactly(matrix: Tensor, alpha: float, generator: torch.Generator) -> Split:
     """From all singular values. `matrix` is float32 with rows ≤ columns, none of them empty."""
     rows, columns = matrix.shape
-    of_rows, of_columns = sinkhorn(matrix.square())
+    of_rows, of_columns = sinkhorn(matrix)
     left, right = matrix.new_zeros(rows, 0), matrix.new_zeros(columns, 0)
     settled = False
+    probabilities: list[float] = []
     for turn in range(ROUNDS):
         if turn:
-            of_rows, of_columns = _profile_beside(matrix, of_rows, of_columns, left, right)
+            of_rows, of_columns = profile_beside(matrix, of_rows, of_columns, left, right)
         scaled = scale_by(matrix, of_rows, of_columns)
-        kurtosis = excess_kurtosis(_without(scaled, left))
-        values, vectors = _eigen(scaled)
+        kurtosis = excess_kurtosis(without(scaled, left))
+        square = gram(scaled)
+        values = _values(square)
         zeros = count_zeros(values, columns)
-        count, scale = settle(values, rows, columns, zeros, kurtosis, alpha)
+        count, scale, now = settle(values, rows, columns, zeros, kurtosis, alpha)
+        probabilities = first_seen(probabilities, now, min(left.shape[1], count))
         settled = count == left.shape[1] or scale <= 0
-        left = vectors[:, rows - count :].flip(1).to(matrix)
+        left = _leading(square, count).to(matrix)
         right = scaled.T @ left / torch.from_numpy(values[rows - count :][::-1].copy()).to(matrix)
         if settled:
             break
     return _described(
-        scaled, values, of_rows, of_columns, left, right, scale, alpha, generator, settled=settled
+        scaled, values, of_rows, of_columns, left, right, scale, alpha, generator, probabilities, settled
     )
 
 
@@ -89,23 +92,22 @@ def _described(
     scale: float,
     alpha: float,
     generator: torch.Generator,
-    *,
+    probabilities: list[float],
     settled: bool,
 ) -> Split:
     rows, columns = scaled.shape
     count, zeros = left.shape[1], count_zeros(values, columns)
     size = (rows - zeros - count, columns - count)
-    rest = _without(scaled, left)
+    rest = without(scaled, left)
     no_bulk = scale <= 0
     kurtosis = 0.0 if no_bulk else excess_kurtosis(rest)
     top, bulk = values[::-1][:count].copy(), values[: rows - count]
     if no_bulk:
-        probabilities, low, high = [0.0] * count, count, count
+        low = high = count
         below, below_p, distance = _NOTHING, (), None
     else:
         most = values[::-1][: int(MOST * (rows - zeros))]
         full = rows - zeros
-        _, probabilities = count_above(most, full, columns, scale, kurtosis, alpha)
         low, _ = count_above(most, full, columns, scale, kurtosis, min(alpha, 0.025))
         high, _ = count_above(most, full, columns, scale, kurtosis, 0.975)
         below, below_p = _below(scaled, rest, bulk, count, scale, alpha, generator)
@@ -142,20 +144,30 @@ def scale_by(matrix: Tensor, of_rows: Tensor, of_columns: Tensor) -> Tensor:
 
 def settle(
     values: Array, rows: int, columns: int, zeros: int, kurtosis: float, alpha: float
-) -> tuple[int, float]:
-    """How many singular values (ascending) are signal, and the scale of the rest: each decides the other."""
+) -> tuple[int, float, list[float]]:
+    """How many singular values (ascending) are signal, and the scale of the rest: each decides the other.
+
+    With the probabilities of these values, and of the first that is not signal.
+    """
     if zeros >= rows / 2:  # more than half of the directions are empty: what is not is the signal
-        return rows - zeros, 0.0
+        return rows - zeros, 0.0, [0.0] * (rows - zeros)
     values, rows = values[zeros:], rows - zeros
     most = values[::-1][: int(MOST * rows)]
     count, scale = 0, bulk_scale(values, rows, columns)
+    probabilities: list[float] = []
     for _ in range(rows):
-        found, _ = count_above(most, rows, columns, scale, kurtosis, alpha)
+        found, now = count_above(most, rows, columns, scale, kurtosis, alpha)
+        probabilities = first_seen(probabilities, now, count)
         if found <= count:
             break
         count = found
         scale = bulk_scale(values[: rows - count], rows - count, columns - count)
-    return count, scale
+    return count, scale, probabilities
+
+
+def first_seen(before: list[float], now: list[float], known: int) -> list[float]:
+    """Each direction's probability from the round that found it: later ones have made room for it."""
+    return before[:known] + now[known:]
 
 
 def count_zeros(values: Array, columns: int) -> int:
@@ -184,31 +196,49 @@ def gram(matrix: Tensor) -> Tensor:
     return total
 
 
-def _eigen(matrix: Tensor) -> tuple[Array, Tensor]:
-    """Singular values (ascending) and left directions, from the Gram matrix in float64.
+def _values(square: Tensor) -> Array:
+    """Singular values (ascending), from the Gram matrix in float64.
 
     Its eigenvalues are exact to 1e-16 of the largest, the singular values then to 1e-8 of the largest.
     """
-    squares, vectors = torch.linalg.eigh(gram(matrix))
-    return squares.clamp_min(0).sqrt().cpu().numpy(), vectors
+    values: Array = torch.linalg.eigvalsh(square).clamp_min(0).sqrt().cpu().numpy()
+    return values
 
 
-def _without(scaled: Tensor, left: Tensor) -> Tensor:
+def _leading(square: Tensor, count: int) -> Tensor:
+    """The eigenvectors of the `count` largest eigenvalues, descending: many times faster than all of them."""
+    from scipy.linalg import eigh
+
+    size = len(square)
+    if count == 0:
+        return square.new_zeros(size, 0)
+    if 2 * count > size:
+        return torch.linalg.eigh(square).eigenvectors[:, size - count :].flip(1)
+    _, vectors = eigh(square.cpu().numpy(), subset_by_index=[size - count, size - 1], overwrite_a=False)
+    return torch.from_numpy(vectors).to(square).flip(1)
+
+
+def without(scaled: Tensor, left: Tensor) -> Tensor:
     """The scaled matrix without what lies in the signal's directions."""
     return scaled - left @ (left.T @ scaled) if left.shape[1] else scaled
 
 
-def _profile_beside(
-    matrix: Tensor, of_rows: Tensor, of_columns: Tensor, left: Tensor, right: Tensor
+def profile_beside(
+    matrix: Tensor,
+    of_rows: Tensor,
+    of_columns: Tensor,
+    left: Tensor,
+    right: Tensor,
+    tolerance: float = TOLERANCE,
 ) -> tuple[Tensor, Tensor]:
     """The profile of the noise alone: of what the signal's directions leave over.
 
     They take from row i the share Σ left² of its noise with them; that is put back.
     """
-    rest = _without(scale_by(matrix, of_rows, of_columns), left).square()
-    rest /= (1 - left.square().sum(1)).clamp_min(FLOOR)[:, None]
-    rest /= (1 - right.square().sum(1)).clamp_min(FLOOR)
-    more_rows, more_columns = sinkhorn(rest)
+    rest = without(scale_by(matrix, of_rows, of_columns), left)
+    rest /= (1 - left.square().sum(1)).clamp_min(FLOOR).sqrt()[:, None]
+    rest /= (1 - right.square().sum(1)).clamp_min(FLOOR).sqrt()
+    more_rows, more_columns = sinkhorn(rest, tolerance=tolerance)
     # a row that is all signal leaves no noise to measure its scale by: it keeps the one it has
     more_rows = torch.where(more_rows > 0, more_rows, 1.0)
     more_columns = torch.where(more_columns > 0, more_columns, 1.0)
@@ -243,7 +273,7 @@ def _below_sparse(
     drawn = np.empty((flips, len(bulk) // 2))
     for flip in range(flips):
         signs = torch.randint(0, 2, rest.shape, generator=generator, device=generator.device)
-        values, _ = _eigen(rest * (2 * signs - 1).to(rest))
+        values = _values(gram(rest * (2 * signs - 1).to(rest)))
         drawn[flip] = values[: len(bulk) // 2]
     tiny = float(bulk[-1]) * 1e-6  # what is zero in one is rounding in another
     probabilities: list[float] = []

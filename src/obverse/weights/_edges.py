@@ -18,7 +18,7 @@ from ._marchenko_pastur import Array
 from .results import Number
 
 _SHIFT, _SHIFT_FROM = 0.75, 4.0  # of the squared upper edge, inwards, per (kurtosis + 4) / √(rows · columns)
-_DISTANCE_SHIFT, _DISTANCE_FROM = 0.22, 0.6  # of size · distance, per kurtosis + 0.6
+_DISTANCE_SHIFT, _DISTANCE_FROM = 0.21, 1.2  # of size · distance, per kurtosis + 1.2
 _DISTANCE_SPREAD = 0.03  # by which a unit of kurtosis widens the distance's null
 HARD = 16  # so many more columns than rows, or fewer: the smallest value is repelled by 0, not by an edge
 

@@ -28,6 +28,9 @@ GRADES: tuple[Grade, ...] = (
 OFF_THE_LAW = 0.1  # a bulk this much further from the law than noise is not called random
 NEAR_THE_LAW = 0.01  # closer than this it is, however sure the difference
 MOSTLY = 0.5  # of the energy
+FINITE = (
+    0.02  # relative, of the energy: what is left of finite size in strengths, measured on planted signals
+)
 MIN_SIDE = 32  # smaller matrices have no bulk that could be compared with the law
 HEAVY = 6.0  # excess kurtosis (that of a Student t₅) from which on the edges' probabilities are upper bounds
 
@@ -122,7 +125,7 @@ def summarize(split: Split, shape: tuple[int, int], empty: tuple[int, int], alph
     rows, columns = len(split.of_rows), len(split.of_columns)
     count = len(split.above)
     size = (rows - count, columns - count)
-    planted = strengths(split.above, *size, split.scale) if split.scale > 0 else split.above
+    planted = planted_strengths(split)
     kept = shrunk(split.above, *size, split.scale)
     lower, upper = law.edges(*size, split.scale) if split.scale > 0 else (0.0, 0.0)
     signal = _signal_share(split, planted)
@@ -192,6 +195,20 @@ def _excess(distance: Number | None) -> float:
     return max(0.0, distance.value - distance.null)
 
 
+def planted_strengths(split: Split) -> law.Array:
+    """Without what the noise adds, and without what the profile does: it divides by energies of lines that
+    are themselves measured, with a relative variance of (2 + kurtosis) / length."""
+    rows, columns = len(split.of_rows), len(split.of_columns)
+    count = len(split.above)
+    if split.scale <= 0:
+        return split.above
+    # the directions lengthen each other too, half as much as those of the noise do
+    seen = strengths(split.above, rows - count / 2, columns - count / 2, split.scale)
+    inflated = 1 + (2 + max(split.kurtosis, -2.0)) * (1 / rows + 1 / columns)
+    result: law.Array = seen / math.sqrt(inflated)
+    return result
+
+
 def _signal_share(split: Split, planted: law.Array) -> Interval:
     """‖S‖² ÷ (‖S‖² + E‖N‖²), from the strengths; the interval knows their errors and that of the count."""
     rows, columns = len(split.of_rows), len(split.of_columns)
@@ -200,7 +217,7 @@ def _signal_share(split: Split, planted: law.Array) -> Interval:
         return Interval(1.0, 1.0, 1.0) if len(planted) else Interval(0.0, 0.0, 0.0)
     energy = float(planted @ planted)
     errors = strength_errors(planted, rows, columns, split.scale)
-    error = 1.96 * math.sqrt(float(np.sum((2 * planted * errors) ** 2)))
+    error = 1.96 * math.sqrt(float(np.sum((2 * planted * errors) ** 2))) + FINITE * energy
     surely = planted[: split.count_low]
     maybe = (split.count_high - len(planted)) * law.threshold_strength(rows, columns, split.scale) ** 2
     low = max(0.0, min(energy - error, float(surely @ surely)))

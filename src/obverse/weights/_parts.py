@@ -12,6 +12,7 @@ from .._core import BadInput, or_global
 from ._controls import shuffled
 from ._decompose import Split, split_exactly
 from ._grade import MIN_SIDE, Decomposition, Grade, Interval, nothing_to_tell, summarize
+from ._split_fast import split_fast
 
 ALPHA = 0.01  # chance of a false direction in a matrix of noise
 EXACT_UP_TO = 1536  # shorter side up to which all singular values are computed
@@ -150,7 +151,9 @@ def decompose(
 
 
 def _split(matrix: Tensor, alpha: float, exact: bool | None, generator: torch.Generator) -> Split:
-    return split_exactly(matrix, alpha, generator)
+    if exact is None:
+        exact = matrix.shape[0] <= EXACT_UP_TO
+    return split_exactly(matrix, alpha, generator) if exact else split_fast(matrix, alpha, generator)
 
 
 def _spread_out(lines: Tensor, where: Tensor) -> Tensor:

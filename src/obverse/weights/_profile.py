@@ -10,33 +10,40 @@ import torch
 from torch import Tensor
 
 SWEEPS = 50  # far more than a dense matrix needs; a sparse one may have no solution, and stops here
-TOLERANCE = (
-    1e-4  # relative, of the rows' means: their own sampling error is √(2 / columns), a hundred times that
-)
+TOLERANCE = 1e-4  # relative, of the rows' means; their own sampling error, √(2 / columns), is far larger
+BAND = 2**20  # entries squared at a time: they stay in the cache
 
 
 @torch.no_grad()
-def sinkhorn(
-    squares: Tensor, *, start: Tensor | None = None, sweeps: int = SWEEPS, tolerance: float = TOLERANCE
-) -> tuple[Tensor, Tensor]:
-    """Factors (rows), (columns) in float64 that give every row and column of `squares` the mean 1.
+def sinkhorn(matrix: Tensor, *, sweeps: int = SWEEPS, tolerance: float = TOLERANCE) -> tuple[Tensor, Tensor]:
+    """Factors (rows), (columns) in float64 that give every row and column of r_i W_ij² c_j the mean 1.
 
-    `start` are the factors of the columns to begin with. Lines without energy keep the factor 0: there is no
-    scale that would give them any.
+    Lines without energy get the factor 0: there is no scale that would give them any.
     """
-    columns = squares.shape[1]
-    of_columns = torch.ones(columns, dtype=torch.float64, device=squares.device) if start is None else start
-    of_rows = _factors(squares, of_columns)
+    of_columns = torch.ones(matrix.shape[1], dtype=torch.float64, device=matrix.device)
+    of_rows, of_columns = _sweep(matrix, of_columns)
     for _ in range(sweeps):
-        of_columns = _factors(squares.T, of_rows)
-        before, of_rows = of_rows, _factors(squares, of_columns)
+        before, (of_rows, of_columns) = of_rows, _sweep(matrix, of_columns)
         if bool(((of_rows - before).abs() <= tolerance * of_rows).all()):
             break
     return of_rows, of_columns
 
 
-def _factors(squares: Tensor, others: Tensor) -> Tensor:
-    means = (squares @ others.to(squares.dtype)).double() / squares.shape[1]
+def _sweep(matrix: Tensor, of_columns: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows' factors for these of the columns, and the columns' for those: one pass over the matrix."""
+    rows, columns = matrix.shape
+    weights = of_columns.to(matrix)
+    factors = []
+    means = torch.zeros_like(of_columns)
+    for band in matrix.split(max(1, BAND // columns)):
+        squares = band.square()
+        of_band = _inverse((squares @ weights).double() / columns)
+        means += (of_band.to(matrix) @ squares).double()
+        factors.append(of_band)
+    return torch.cat(factors), _inverse(means / rows)
+
+
+def _inverse(means: Tensor) -> Tensor:
     return torch.where(means > 0, 1 / means, 0.0)
 
 

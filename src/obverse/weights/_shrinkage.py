@@ -15,7 +15,7 @@ import numpy as np
 from ._marchenko_pastur import Array, planted_strength
 
 
-def strengths(values: Array, rows: int, columns: int, scale: float) -> Array:
+def strengths(values: Array, rows: float, columns: float, scale: float) -> Array:
     """The planted singular values behind the seen ones."""
     return np.array([planted_strength(float(value), rows, columns, scale) for value in values])
 
