@@ -69,7 +69,8 @@ def test_a_thin_net_computes_the_signals_of_its_layers(done):
     with torch.no_grad():
         for at in (0, 3, 5):
             weight = expected[at].weight
-            weight.copy_(decompose(weight.flatten(1)).signal().reshape(weight.shape))
+            matrix = weight.flatten(1)
+            weight.copy_((matrix - decompose(matrix).without_signal()).reshape(weight.shape))
         torch.testing.assert_close(small(X), expected(X), rtol=1e-3, atol=1e-4)
         own = planted()(X)
         assert torch.equal(net(X), own)  # the net itself stays
@@ -89,6 +90,13 @@ def test_parameters_are_counted_as_they_are(done):
     assert "3 layers of 4 replaced by two thin ones" in result.summary
     assert result.summary == str(result).splitlines()[0]
     assert len(repr(result)) < 130
+
+
+def test_shrunken_it_is_the_best_estimate_of_the_signal():
+    net = planted()
+    small, _ = compress(net, layers=["5"], shrink=True)
+    product = small[5][1].weight @ small[5][0].weight
+    torch.testing.assert_close(product, decompose(net[5].weight).signal(), rtol=1e-3, atol=1e-5)
 
 
 def test_what_does_not_pay_stays():

@@ -16,18 +16,21 @@ STEPS = 40  # of a bisection: the step of a grid to 12 digits
 
 
 def signal_only(parts: Parts, generator: torch.Generator) -> Tensor:
-    """The bulk is removed."""
-    return parts.signal()
+    """The bulk is removed; the signal's directions stay, at their own singular values.
+
+    Not `parts.signal()`, which is shrunken: closer to what was planted, but weaker than what the net uses.
+    """
+    return _whole(parts) - parts.without_signal()
 
 
 def bulk_resampled(parts: Parts, generator: torch.Generator) -> Tensor:
     """The bulk is replaced by fresh normal numbers of its scale and profile."""
-    return parts.resample(generator)
+    return signal_only(parts, generator) + (parts.resample(generator) - parts.signal())
 
 
 def bulk_shuffled(parts: Parts, generator: torch.Generator) -> Tensor:
-    """The entries of the bulk change places at random, its profile stays."""
-    return parts.shuffled(generator)
+    """The entries of the bulk, without their profile, change places at random."""
+    return signal_only(parts, generator) + (parts.shuffled(generator) - parts.signal())
 
 
 def signal_removed(parts: Parts, generator: torch.Generator) -> Tensor:
@@ -62,7 +65,7 @@ def noise_added(parts: Parts, generator: torch.Generator) -> Tensor:
     """Control: normal noise on all entries, of the energy that goes where the signal is removed."""
     whole = _whole(parts)
     noise = torch.empty(whole.shape, device=generator.device).normal_(generator=generator).to(whole)
-    return whole + noise * (_norm(whole - parts.without_signal()) / max(_norm(noise), 1e-300))
+    return whole + noise * (_norm(signal_only(parts, generator)) / max(_norm(noise), 1e-300))
 
 
 def rounded(parts: Parts, generator: torch.Generator) -> Tensor:
@@ -92,7 +95,7 @@ def random_directions(length: int, count: int, generator: torch.Generator) -> Te
 
 def rounding_step(parts: Parts) -> float:
     """The grid whose rounding errors have the energy of the bulk; 0 where there is no bulk."""
-    whole, wanted = _whole(parts), _norm(parts.bulk())
+    whole, wanted = _whole(parts), _norm(parts.without_signal())
     largest = float(whole.abs().max()) if whole.numel() else 0.0
     if wanted == 0 or largest == 0:
         return 0.0

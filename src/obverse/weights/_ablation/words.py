@@ -10,7 +10,7 @@ from .results import Ablation, LayerAblation, Measure, Score, Treatment, show
 
 CONTROLS: tuple[Treatment, ...] = ("random directions removed", "noise added", "rounded")
 MEANINGS: dict[Treatment, str] = {
-    "signal only": "The bulk is removed; what stays is the shrunken estimate of the signal.",
+    "signal only": "The bulk is removed; the signal’s directions stay, at their own singular values.",
     "bulk resampled": "The bulk is replaced by fresh normal numbers of its scale and profile.",
     "bulk shuffled": "The entries of the bulk, without their profile, change places at random.",
     "signal removed": "The signal’s directions are taken out whole.",

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Collection
 from copy import deepcopy
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,7 @@ def compress(
     loss: Loss | None = None,
     layers: Collection[str] | None = None,
     rule: Rule | None = None,
+    shrink: bool = False,
     recalibrate: Tensor | None = None,
     batch_size: int = BATCH,
     alpha: float = ALPHA,
@@ -43,15 +45,17 @@ def compress(
 
     Linear layers, Conv1d and Conv2d whose signal of rank k pays, k (rows + columns) < rows · columns, become
     two thin layers that compute the signal alone; all others stay. `layers` names those that may be replaced
-    [all]. `rule` gives the factors of a matrix in place of its signal's. With inputs `x` both nets are
-    measured as `ablate` does it: accuracy with labels `y`, a `loss` per input, or agreement. With
-    `recalibrate` the statistics of the copy's batch norms are estimated anew on these inputs.
+    [all]. `rule` gives the factors of a matrix in place of its signal's. With `shrink` the singular values
+    are those of the best estimate of the signal, without what noise added to them, and not its own. With
+    inputs `x` both nets are measured as `ablate` does it: accuracy with labels `y`, a `loss` per input, or
+    agreement. With `recalibrate` the statistics of the copy's batch norms are estimated anew on these inputs.
     """
     began = time.perf_counter()
     small = copied(net)
     weights, reasons = weights_of(net), why_not(net)
     _check(net, weights, layers, recalibrate)
     before = sum(one.numel() for one in net.parameters())
+    chosen = partial(_factors, rule=rule, shrink=shrink, alpha=alpha, generator=generator)
     done = []
     for at, weight in enumerate(weights):
         if progress:
@@ -62,7 +66,7 @@ def compress(
             reason = "not asked for"
         elif reason is None:
             reason = "only Linear, Conv1d and Conv2d are replaced"
-        small, one = _layer(small, name, weight, reason, rule, alpha, generator)
+        small, one = _layer(small, name, weight, reason, chosen)
         done.append(one)
     if progress:
         progress(len(weights), len(weights), "")
@@ -84,7 +88,11 @@ def compress(
         before=own,
         after=score,
         recalibration_inputs=0 if recalibrate is None else len(recalibrate),
-        settings={"alpha": alpha, "rule": "signal" if rule is None else getattr(rule, "__name__", "own")},
+        settings={
+            "alpha": alpha,
+            "rule": "signal" if rule is None else getattr(rule, "__name__", "own"),
+            "shrink": shrink,
+        },
         versions=versions(),
         seconds=time.perf_counter() - began,
     )
@@ -95,15 +103,13 @@ def _layer(
     name: str,
     weight: Weight,
     reason: str,
-    rule: Rule | None,
-    alpha: float,
-    generator: torch.Generator | None,
+    chosen: Callable[[Tensor], tuple[Factors | None, str]],
 ) -> tuple[nn.Module, LayerCompression]:
     size = weight.rows * weight.columns
     rank, after, note = None, size, reason
     if not reason:
         matrix = finite(weight.load(), weight.name)
-        factors, note = _factors(matrix, rule, alpha, generator)
+        factors, note = chosen(matrix)
         if factors is not None:
             left, right = factors
             count = left.shape[1]
@@ -120,12 +126,12 @@ def _layer(
 
 
 def _factors(
-    matrix: Tensor, rule: Rule | None, alpha: float, generator: torch.Generator | None
+    matrix: Tensor, *, rule: Rule | None, shrink: bool, alpha: float, generator: torch.Generator | None
 ) -> tuple[Factors | None, str]:
     """The factors and what is to be said about them."""
     if rule is None:
         parts = decompose(matrix, alpha=alpha, generator=generator)
-        return signal_factors(parts), parts.sentence
+        return signal_factors(parts, shrink=shrink), parts.sentence
     factors = rule(matrix)
     if factors is None:
         return None, "stays by the rule"
@@ -139,11 +145,12 @@ def _factors(
     return factors, ""
 
 
-def signal_factors(parts: Parts) -> Factors | None:
-    """left @ right is the signal, with its profile and shrunken; None where there is none."""
+def signal_factors(parts: Parts, *, shrink: bool = False) -> Factors | None:
+    """left @ right is the signal with its profile; None where there is none."""
     if not parts.rank:
         return None
-    roots = torch.tensor([math.sqrt(one.shrunk) for one in parts.summary.directions])
+    values = [one.shrunk if shrink else one.value for one in parts.summary.directions]
+    roots = torch.tensor(values).sqrt()
     dtype = torch.promote_types(parts.matrix.dtype, torch.float32)
     left = parts.left * parts.row_scales[:, None] * roots.to(parts.left)
     right = (parts.right * parts.column_scales[:, None] * roots.to(parts.right)).T
