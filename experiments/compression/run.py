@@ -59,8 +59,11 @@ def sizes(plan: Plan, seed: int, data: Dataset, folder: Path) -> dict[str, Any]:
     unlabelled = data.train_x[:RECALIBRATION] if batch_norms(net) else None
     _, ours = compress(net, x, y, generator=torch.Generator().manual_seed(0))
     reasons = why_not(net)
-    weights = [one for one in weights_of(net) if reasons.get(one.name) == ""]
-    layers = [layer_of(matrix_of(net, weight)) for weight in weights]
+    able = [one for one in weights_of(net) if reasons.get(one.name) == ""]
+    pairs = [(weight, layer_of(matrix_of(net, weight))) for weight in able]
+    # all methods may cut the same layers: not those that are too small to be taken apart
+    pairs = [(weight, layer) for weight, layer in pairs if layer.parts.grade != "cannot tell"]
+    weights, layers = [weight for weight, _ in pairs], [layer for _, layer in pairs]
     whole = sum(one.numel() for one in net.parameters())
     others = whole - sum(layer.matrix.numel() for layer in layers)
     budget = ours.parameters_after - others
