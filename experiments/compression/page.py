@@ -243,8 +243,8 @@ def draw(found: Found, place: Path) -> None:
 EQUAL = (
     "Each method’s knob is set so that the net has at most as many parameters as the signal’s rank gives it. "
     "Pruned entries count as saved; “places counted” gives pruning half as many entries, as each needs its "
-    "place too. All methods leave the output layer alone, which is too small to be taken apart. The change is "
-    "in points ± paired standard error."
+    "place too. All methods leave the output layer alone, which is too small to be taken apart. The change "
+    "is in points ± paired standard error."
 )
 STAYS = "A layer stays as it is if its rank is 0, or so large that two thin layers are no smaller."
 STAR = "Dashed: untreated. `compress` makes the signal’s rank at 1 × k; the star is the same, shrunken."

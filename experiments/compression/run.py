@@ -53,11 +53,17 @@ def need(plan: Plan, seed: int, data: Dataset, folder: Path) -> dict[str, Any]:
 
 
 def sizes(plan: Plan, seed: int, data: Dataset, folder: Path) -> dict[str, Any]:
-    """Accuracy over the number of parameters, by method; `equal`: at the size of the signal's rank."""
+    """Accuracy over the number of parameters, by method."""
     net = trained(plan, seed, data, folder)
-    x, y = data.test_x[: plan.test], data.test_y[: plan.test]
     unlabelled = data.train_x[:RECALIBRATION] if batch_norms(net) else None
-    _, ours = compress(net, x, y, generator=torch.Generator().manual_seed(0))
+    return compared(net, data.test_x[: plan.test], data.test_y[: plan.test], unlabelled)
+
+
+def compared(
+    net: nn.Module, x: Tensor, y: Tensor, unlabelled: Tensor | None, *, curves: bool = True
+) -> dict[str, Any]:
+    """`points` are the curves and usual settings; `equal` is at the size that the signal's rank gives."""
+    _, ours = compress(net, generator=torch.Generator().manual_seed(0))
     reasons = why_not(net)
     able = [one for one in weights_of(net) if reasons.get(one.name) == ""]
     pairs = [(weight, layer_of(matrix_of(net, weight))) for weight in able]
@@ -67,24 +73,20 @@ def sizes(plan: Plan, seed: int, data: Dataset, folder: Path) -> dict[str, Any]:
     whole = sum(one.numel() for one in net.parameters())
     others = whole - sum(layer.matrix.numel() for layer in layers)
     budget = ours.parameters_after - others
+    entries = whole - others
     with evaluating(net):
         test = test_of(net, x, y, None, 256)
         scores = partial(scored, net, test, weights, unlabelled)
         shrunk = scores([_signal(layer) for layer in layers])
-        points = [
-            {"method": "signal’s rank, shrunken", "knob": 1.0, "parameters": ours.parameters_after, **shrunk}
-        ]
-        equal = [dict(points[0])]
+        named = {"method": "signal’s rank, shrunken", "knob": 1.0, "parameters": ours.parameters_after}
+        points, equal = [named | shrunk], [named | shrunk]
         for method in METHODS:
-            settings = [*method.curve, *([] if method.usual in (None, *method.curve) else [method.usual])]
-            for knob in sorted(set(settings)):
+            for knob in method.curve if curves else ():
                 points.append(_point(method, knob, layers, others, scores) | {"usual": knob == method.usual})
             knob = 1.0 if method.name == METHODS[0].name else fitted_knob(method, layers, budget)
             equal.append(_point(method, knob, layers, others, scores))
-        entries = whole - others
-        for share in KEPT:
-            kept = round(share * entries)
-            points.append(_pruned(share, kept, layers, others, scores))
+        for share in KEPT if curves else ():
+            points.append(_pruned(share, round(share * entries), layers, others, scores))
         equal.append(_pruned(budget / entries, budget, layers, others, scores))
         # an entry and its place: pruning that is stored as pairs of numbers has half of the budget
         equal.append(
