@@ -8,6 +8,7 @@ found again without it, until the number of directions settles.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,11 +18,13 @@ from torch import Tensor
 from . import _marchenko_pastur as law
 from ._edges import bulk_distance, bulk_scale, count_above, count_below
 from ._marchenko_pastur import Array
-from ._profile import TOLERANCE, sinkhorn
+from ._profile import BAND, TOLERANCE, sinkhorn
 from .results import Number
 
-ROUNDS = 8  # profile and signal in turn; two or three settle it
+ROUNDS = 12  # profile and signal in turn; two to four settle it
 MOST = 0.75  # of the singular values may be signal: the law needs a bulk to be fitted to
+STRONG = 1.5  # times the edge: weaker directions leave the profile nearly as it is
+STEP = 2.0  # how far below the strongest new direction others are believed at once
 FLOOR = 0.1  # of a row's noise must be outside the signal's directions for its scale to be found there
 CHUNK = 2**22  # entries converted to float64 at a time
 SPARSE = 24  # non-zero entries per column, below which chance alone makes rows that depend on each other
@@ -66,13 +69,15 @@ def split_exactly(matrix: Tensor, alpha: float, generator: torch.Generator) -> S
         if turn:
             of_rows, of_columns = profile_beside(matrix, of_rows, of_columns, left, right)
         scaled = scale_by(matrix, of_rows, of_columns)
-        kurtosis = excess_kurtosis(without(scaled, left))
+        kurtosis = excess_kurtosis(scaled, left)
         square = gram(scaled)
         values = _values(square)
         zeros = count_zeros(values, columns)
-        count, scale, now = settle(values, rows, columns, zeros, kurtosis, alpha)
+        count, scale, now = settle(values, rows, columns, zeros, kurtosis, alpha, left.shape[1])
         probabilities = first_seen(probabilities, now, min(left.shape[1], count))
         settled = count == left.shape[1] or scale <= 0
+        if not settled:
+            count = to_protect(values[::-1], count, left.shape[1], rows, columns, scale)
         left = _leading(square, count).to(matrix)
         right = scaled.T @ left / torch.from_numpy(values[rows - count :][::-1].copy()).to(matrix)
         if settled:
@@ -100,7 +105,7 @@ def _described(
     size = (rows - zeros - count, columns - count)
     rest = without(scaled, left)
     no_bulk = scale <= 0
-    kurtosis = 0.0 if no_bulk else excess_kurtosis(rest)
+    kurtosis = 0.0 if no_bulk else excess_kurtosis(scaled, left)
     top, bulk = values[::-1][:count].copy(), values[: rows - count]
     if no_bulk:
         low = high = count
@@ -143,7 +148,7 @@ def scale_by(matrix: Tensor, of_rows: Tensor, of_columns: Tensor) -> Tensor:
 
 
 def settle(
-    values: Array, rows: int, columns: int, zeros: int, kurtosis: float, alpha: float
+    values: Array, rows: int, columns: int, zeros: int, kurtosis: float, alpha: float, known: int
 ) -> tuple[int, float, list[float]]:
     """How many singular values (ascending) are signal, and the scale of the rest: each decides the other.
 
@@ -151,18 +156,55 @@ def settle(
     """
     if zeros >= rows / 2:  # more than half of the directions are empty: what is not is the signal
         return rows - zeros, 0.0, [0.0] * (rows - zeros)
-    values, rows = values[zeros:], rows - zeros
-    most = values[::-1][: int(MOST * rows)]
-    count, scale = 0, bulk_scale(values, rows, columns)
-    probabilities: list[float] = []
-    for _ in range(rows):
-        found, now = count_above(most, rows, columns, scale, kurtosis, alpha)
-        probabilities = first_seen(probabilities, now, count)
-        if found <= count:
+    solid, rows = values[zeros:], rows - zeros
+
+    def scale_without(count: int) -> float:
+        return bulk_scale(solid[: rows - count], rows - count, columns - count)
+
+    most = solid[::-1][: int(MOST * rows)]
+    return count_signal(most, rows, columns, scale_without, kurtosis, alpha, known)
+
+
+def count_signal(
+    values: Array,
+    rows: int,
+    columns: int,
+    scale_without: Callable[[int], float],
+    kurtosis: float,
+    alpha: float,
+    known: int,
+) -> tuple[int, float, list[float]]:
+    """Of the largest singular values (descending); `scale_without` so many of them decides, and follows.
+
+    A heavy-tailed kurtosis moves the edge inwards only where no more than the `known` directions are seen
+    without it: it may be that of a signal in few rows.
+    """
+    result = (0, 0.0, [1.0])
+    for heavy in (min(kurtosis, 0.0), kurtosis):
+        count, scale = 0, scale_without(0)
+        probabilities: list[float] = []
+        while scale > 0:
+            found, now = count_above(values, rows, columns, scale, heavy, alpha)
+            probabilities = first_seen(probabilities, now, count)
+            if found <= count:
+                break
+            count, scale = found, scale_without(found)
+        result = count, scale, probabilities
+        if count > known or kurtosis <= 0:
             break
-        count = found
-        scale = bulk_scale(values[: rows - count], rows - count, columns - count)
-    return count, scale, probabilities
+    return result
+
+
+def to_protect(values: Array, count: int, known: int, rows: int, columns: int, scale: float) -> int:
+    """How many of the `count` directions found (values descending) the next profile leaves out.
+
+    Strong ones distort the profile, and a distorted profile shows directions that are none. So beside those
+    `known` before, the strongest go first, and the others must show again without them.
+    """
+    clear = STRONG * law.edges(rows - count, columns - count, scale)[1]
+    if count <= known or values[known] <= clear:
+        return count
+    return int((values[:count] >= max(clear, values[known] / STEP)).sum())
 
 
 def first_seen(before: list[float], now: list[float], known: int) -> list[float]:
@@ -176,14 +218,16 @@ def count_zeros(values: Array, columns: int) -> int:
 
 
 @torch.no_grad()
-def excess_kurtosis(matrix: Tensor) -> float:
-    """Of all entries, about 0."""
+def excess_kurtosis(scaled: Tensor, left: Tensor) -> float:
+    """Of the entries, about 0, without what lies in some directions; a few rows at a time."""
+    image = (scaled.T @ left).T
     second = fourth = 0.0
-    for band in matrix.split(max(1, CHUNK // matrix.shape[1])):
-        squares = band.double().square_()
-        second += float(squares.sum())
-        fourth += float(squares.square_().sum())
-    return fourth * matrix.numel() / second**2 - 3 if second > 0 else 0.0
+    height = max(1, BAND // scaled.shape[1])
+    for band, beside in zip(scaled.split(height), left.split(height), strict=True):
+        squares = (band - beside @ image if len(image) else band).square()
+        second += float(squares.sum(dtype=torch.float64))
+        fourth += float(torch.linalg.vector_norm(squares, dtype=torch.float64)) ** 2
+    return fourth * scaled.numel() / second**2 - 3 if second > 0 else 0.0
 
 
 def gram(matrix: Tensor) -> Tensor:
@@ -233,16 +277,22 @@ def profile_beside(
 ) -> tuple[Tensor, Tensor]:
     """The profile of the noise alone: of what the signal's directions leave over.
 
-    They take from row i the share Σ left² of its noise with them; that is put back.
+    They take from row i the share Σ left² of its noise with them; that is put back. A row that is nearly all
+    signal leaves too little noise to measure its scale by: it keeps the one it has, which is that of its
+    signal too, so that its noise is made smaller than it is, not larger.
     """
     rest = without(scale_by(matrix, of_rows, of_columns), left)
-    rest /= (1 - left.square().sum(1)).clamp_min(FLOOR).sqrt()[:, None]
-    rest /= (1 - right.square().sum(1)).clamp_min(FLOOR).sqrt()
+    rest *= _put_back(left)[:, None]
+    rest *= _put_back(right)
     more_rows, more_columns = sinkhorn(rest, tolerance=tolerance)
-    # a row that is all signal leaves no noise to measure its scale by: it keeps the one it has
     more_rows = torch.where(more_rows > 0, more_rows, 1.0)
     more_columns = torch.where(more_columns > 0, more_columns, 1.0)
     return of_rows * more_rows, of_columns * more_columns
+
+
+def _put_back(directions: Tensor) -> Tensor:
+    share = 1 - directions.square().sum(1)
+    return torch.where(share > FLOOR, share.clamp_min(FLOOR).rsqrt(), 0.0)
 
 
 def _below(

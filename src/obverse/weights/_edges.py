@@ -18,7 +18,8 @@ from ._marchenko_pastur import Array
 from .results import Number
 
 _SHIFT, _SHIFT_FROM = 0.75, 4.0  # of the squared upper edge, inwards, per (kurtosis + 4) / √(rows · columns)
-_DISTANCE_SHIFT, _DISTANCE_FROM = 0.21, 1.2  # of size · distance, per kurtosis + 1.2
+_DISTANCE_SHIFT = 0.27  # of size · distance, for normal entries
+_LIGHT, _HEAVY = 0.1, 0.21  # more per unit of kurtosis, below and above 0
 _DISTANCE_SPREAD = 0.03  # by which a unit of kurtosis widens the distance's null
 HARD = 16  # so many more columns than rows, or fewer: the smallest value is repelled by 0, not by an edge
 
@@ -114,8 +115,7 @@ def bulk_distance(distance: float, size: int, kurtosis: float, *, error: float =
     The null of `law.distance_number`, moved: equal rows and columns bend the spectrum by about 0.2 ranks per
     unit of kurtosis.
     """
-    heavy = max(kurtosis, -_DISTANCE_FROM)
-    shift = _DISTANCE_SHIFT * (heavy + _DISTANCE_FROM) / size
+    shift = (_DISTANCE_SHIFT + (_HEAVY if kurtosis > 0 else _LIGHT) * max(kurtosis, -2.0)) / size
     wider = 1 + _DISTANCE_SPREAD * max(kurtosis, 0.0)
     null = law.distance_number(0.0, size, error=error).null or 0.0
     reduced = law.distance_number(null + (distance - shift - null) / wider, size, error=error)
