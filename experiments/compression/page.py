@@ -19,6 +19,8 @@ from .._lab.tables import put_between_marks, table
 from .nets import PLANS, QUICK, Plan
 from .ranks import METHODS
 from .run import QUICK_FOLDER, RESULTS, file_of
+from .zoo import FILE as ZOO
+from .zoo import IMAGES, UNLABELLED
 
 Found = dict[str, dict[str, list[dict[str, Any]]]]  # net → part → one result per seed
 TREATMENTS = (
@@ -31,6 +33,7 @@ TREATMENTS = (
     "noise added",
     "rounded",
 )
+ZOO_NAME = "MobileNetV2, ImageNet"
 OURS = (METHODS[0].name, "signal’s rank, shrunken")
 
 
@@ -48,6 +51,18 @@ def results(plans: Sequence[Plan], folder: Path) -> Found:
         if all(parts.values()):
             found[plan.name] = parts
     return found
+
+
+def with_zoo(found: Found) -> Found:
+    """And the public net, of which less was measured."""
+    if not ZOO.is_file():
+        return found
+    entries = read(ZOO)["entries"]
+    if not {"need|0", "sizes|0"} <= entries.keys():
+        return found
+    need = entries["need|0"]
+    need = need | {"untreated": {"value": need["untreated"]}, "recalibrated": {"value": None}}
+    return found | {ZOO_NAME: {"need": [need], "sizes": [entries["sizes|0"]]}}
 
 
 def percent(values: Sequence[float | None]) -> str:
@@ -117,34 +132,47 @@ def _change(score: Mapping[str, float]) -> str:
 
 def bends(found: Found) -> str:
     """Over all layers of all nets: is k where the curve bends?"""
+    layers = [layer for parts in found.values() for run in parts["need"] for layer in run["layers"]]
+    layers = [layer for layer in layers if layer["curve"]]
+    said = [_about("all", layers)]
+    some = [layer for layer in layers if layer["rank"] > 0]
+    if len(some) < len(layers):
+        without = len(layers) - len(some)
+        said[0] += f" In {without} of them no direction stands out, so that nothing is kept."
+        said.append(_about("with a signal", some))
+    said.append(
+        "Layers of one net and of its other seeds are not independent: the rank correlations have no p-value."
+    )
+    return "\n\n".join(said)
+
+
+def _about(which: str, layers: Sequence[Mapping[str, Any]]) -> str:
     from scipy import stats
 
-    layers = [
-        layer
-        for parts in found.values()
-        for run in parts["need"]
-        for layer in run["layers"]
-        if layer["curve"]
-    ]
-    bent = [layer for layer in layers if layer["needed"] is not None]
     lost = [
         -100 * next(one for one in layer["curve"] if one["directions"] == layer["rank"])["score"]["change"]
         for layer in layers
     ]
-    said = (
-        f"Over the {len(layers)} layers of all nets and seeds, keeping only a layer’s k directions costs "
-        f"{mean(lost):.1f} points of accuracy on average and {max(lost):.1f} at worst; in "
-        f"{sum(one <= 1 for one in lost)} of them at most one point."
+    bent = [layer for layer in layers if layer["needed"] is not None]
+    text = (
+        f"Layers, {which}: {len(layers)}. Keeping only a layer’s k directions costs {mean(lost):.1f} points "
+        f"of accuracy on average and {max(lost):.1f} at worst; in {sum(one <= 1 for one in lost)} of them at "
+        "most one point."
     )
     if len(bent) < 4:
-        return said + " There are too few layers with a bend for a rank correlation."
-    rho = stats.spearmanr([one["rank"] for one in bent], [one["needed"] for one in bent])
+        return f"{text} Too few have a bend for a rank correlation."
+    rho = stats.spearmanr([one["rank"] for one in bent], [one["needed"] for one in bent]).statistic
     enough = sum(layer["rank"] >= layer["needed"] for layer in bent)
+    ratios = sorted(layer["rank"] / layer["needed"] for layer in bent)
     return (
-        f"{said} The rank correlation of k and the bend is {rho.statistic:.2f} ({len(bent)} layers with a "
-        f"bend; layers of one net and of its other seeds are not independent, so no p-value). In {enough} of "
-        f"these, k is at least as large as the bend: the signal is enough."
+        f"{text} The rank correlation of k and the bend is {_minus(rho)} over {len(bent)} layers; k is at "
+        f"least as large as the bend in {enough} of them, and {ratios[len(ratios) // 2]:.1f} times as large "
+        "in the median."
     )
+
+
+def _minus(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")
 
 
 def equal(found: Found) -> str:
@@ -246,16 +274,23 @@ EQUAL = (
     "place too. All methods leave the output layer alone, which is too small to be taken apart. The change "
     "is in points ± paired standard error."
 )
+ABOUT_ZOO = (
+    f"MobileNetV2 is torchvision’s; it was tested on {IMAGES} images, so that its accuracy has a standard "
+    f"error of about 5 points, and its batch norms were estimated anew on {UNLABELLED} others. Its depthwise "
+    "convolutions are too small to be taken apart and stay."
+)
 STAYS = "A layer stays as it is if its rank is 0, or so large that two thin layers are no smaller."
 STAR = "Dashed: untreated. `compress` makes the signal’s rank at 1 × k; the star is the same, shrunken."
 
 
 def text(found: Found, figure: str) -> str:
-    seeds = ", ".join(f"{name}: {len(parts['need'])}" for name, parts in found.items())
+    seeds = "; ".join(f"{name}: {len(parts['need'])}" for name, parts in found.items())
+    wider = with_zoo(found)
     parts = [
         "### All layers at once",
         f"Accuracy in %, mean over seeds ({seeds}).",
-        at_once(found),
+        at_once(wider),
+        *([ABOUT_ZOO] if ZOO_NAME in wider else []),
         "### One layer at a time",
         "Change of accuracy in points ± paired standard error over test inputs, first seed.",
         by_layer(found),
@@ -263,8 +298,8 @@ def text(found: Found, figure: str) -> str:
         bends(found),
         "### Compression at equal parameters",
         EQUAL,
-        equal(found),
-        places(found),
+        equal(wider),
+        places(wider),
         f"![Accuracy over the share of parameters left, by method]({figure})",
         STAR,
         "### Each method at its usual setting",

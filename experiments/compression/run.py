@@ -145,7 +145,7 @@ def run(quick: bool = False, data_root: str | None = None, out: Path | None = No
 
 def file_of(folder: Path, plan: Plan) -> Path:
     """The results of one kind of net."""
-    return folder / f"{plan.name.replace(', ', '-').lower()}.json"
+    return folder / f"{plan.name.replace(',', '').replace(' ', '-').lower()}.json"
 
 
 def main() -> None:
