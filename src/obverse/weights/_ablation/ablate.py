@@ -61,7 +61,7 @@ def ablate(
         taken = [_taken_apart(net, weight, alpha, seed) for weight in weights]
         able = [one for one in taken if one.parts.grade != "cannot tell"]
         total = len(able) + bool(able)
-        found = []
+        found: list[LayerAblation] = []
         for one in taken:
             if progress:
                 progress(len([two for two in found if two.effects]), total, one.weight.name)
@@ -119,7 +119,7 @@ class Bench:
     seed: int
 
     def layer(self, one: TakenApart, treatments: Iterable[Treatment], *, curve: bool) -> LayerAblation:
-        weight, parts = one.weight, one.parts
+        weight, parts, share = one.weight, one.parts, one.parts.summary.signal_share
         points: tuple[Kept, ...] = ()
         if curve:
             side, directions = min(weight.rows, weight.columns), directions_of(parts)
@@ -135,7 +135,7 @@ class Bench:
             rows=weight.rows,
             columns=weight.columns,
             rank=parts.rank,
-            signal_share=parts.summary.signal_share.value,
+            signal_share=None if share is None else share.value,
             sentence=parts.sentence,
             bits=bits(parts) if rounded else None,
             effects=effects,

@@ -68,7 +68,7 @@ class LayerAblation(Record):
     rows: int
     columns: int
     rank: int  # directions of the signal
-    signal_share: float  # of the energy without profile
+    signal_share: float | None  # of the energy without profile; None where nothing can be told
     sentence: str  # what the decomposition says
     bits: float | None  # of the entries where they are rounded; None where nothing was
     effects: tuple[Effect, ...]  # none where the matrix is too small to be taken apart

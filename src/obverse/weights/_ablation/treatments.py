@@ -90,7 +90,8 @@ def random_directions(length: int, count: int, generator: torch.Generator) -> Te
     """Orthonormal columns, uniformly distributed."""
     drawn = torch.empty(length, count, device=generator.device).normal_(generator=generator)
     directions, triangle = torch.linalg.qr(drawn)
-    return directions * triangle.diagonal().sign()  # QR alone is not uniform: it fixes signs
+    uniform: Tensor = directions * triangle.diagonal().sign()  # QR alone fixes signs
+    return uniform
 
 
 def rounding_step(parts: Parts) -> float:

@@ -55,9 +55,10 @@ def thin_layers(layer: nn.Module, rank: int) -> nn.Sequential:
 def fill(made: nn.Sequential, left: Tensor, right: Tensor, bias: Tensor | None) -> None:
     """rows × rank and rank × columns into two thin layers."""
     for layer, matrix in zip(made, (right, left), strict=True):
-        layer.weight.copy_(matrix.reshape(layer.weight.shape))
+        weight = layer.get_parameter("weight")
+        weight.copy_(matrix.reshape(weight.shape))
     if bias is not None:
-        made[1].bias.copy_(bias)
+        made[1].get_parameter("bias").copy_(bias)
 
 
 def why_not(net: nn.Module) -> dict[str, str]:
