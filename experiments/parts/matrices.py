@@ -29,7 +29,9 @@ def signs(rows: int, columns: int, generator: torch.Generator) -> Tensor:
 
 def student(freedom: int) -> Draw:
     def draw(rows: int, columns: int, generator: torch.Generator) -> Tensor:
-        squares = sum(normal(rows, columns, generator).square() for _ in range(freedom))
+        squares = torch.zeros(rows, columns)
+        for _ in range(freedom):
+            squares += normal(rows, columns, generator).square()
         return normal(rows, columns, generator) / (squares / freedom).sqrt()
 
     return draw

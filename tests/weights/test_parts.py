@@ -224,7 +224,9 @@ def test_every_kind_of_matrix_has_a_grade_and_a_sentence(matrix, grade, words):
     for rebuilt in (parts.resample(), parts.shuffled(), parts.without_signal()):
         assert rebuilt.shape == matrix.shape
         assert bool(rebuilt.isfinite().all())
-    assert 0 <= parts.random_share.low <= parts.random_share.value <= parts.random_share.high <= 1
+    share = parts.random_share
+    assert (share is None) == (grade == "cannot tell")
+    assert share is None or 0 <= share.low <= share.value <= share.high <= 1
     assert "\n" not in repr(parts)
 
 
@@ -251,6 +253,15 @@ def test_empty_lines_are_left_out_and_dependent_rows_show_below():
 def test_what_is_no_matrix_is_refused(matrix, words):
     with pytest.raises(BadInput, match=words.replace("(", r"\(").replace(")", r"\)")):
         decompose(matrix)
+
+
+def test_heavy_tails_are_said():
+    generator = seeded(14)
+    sparse = torch.randn(80, 100, generator=generator) * (torch.rand(80, 100, generator=generator) < 0.1)
+    found = decompose(sparse).summary
+    assert found.heavy_tails
+    assert "weak directions can be missed" in found.sentence
+    assert not decompose(torch.randn(80, 100, generator=generator)).summary.heavy_tails
 
 
 def test_alpha_is_a_share():

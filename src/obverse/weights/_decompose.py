@@ -62,14 +62,16 @@ def split_exactly(matrix: Tensor, alpha: float, generator: torch.Generator) -> S
     """From all singular values. `matrix` is float32 with rows ≤ columns, none of them empty."""
     rows, columns = matrix.shape
     of_rows, of_columns = sinkhorn(matrix)
+    scaled = scale_by(matrix, of_rows, of_columns)
     left, right = matrix.new_zeros(rows, 0), matrix.new_zeros(columns, 0)
     settled = False
     probabilities: list[float] = []
     for turn in range(ROUNDS):
         if turn:
-            of_rows, of_columns = profile_beside(matrix, of_rows, of_columns, left, right)
-        scaled = scale_by(matrix, of_rows, of_columns)
-        kurtosis = excess_kurtosis(scaled, left)
+            rest = without(scaled, left)
+            of_rows, of_columns = profile_beside_(rest, (of_rows, of_columns), left, right)
+            scaled = scale_by(matrix, of_rows, of_columns)
+        kurtosis = moments(scaled, left)[1]
         square = gram(scaled)
         values = _values(square)
         zeros = count_zeros(values, columns)
@@ -105,12 +107,12 @@ def _described(
     size = (rows - zeros - count, columns - count)
     rest = without(scaled, left)
     no_bulk = scale <= 0
-    kurtosis = 0.0 if no_bulk else excess_kurtosis(scaled, left)
+    kurtosis = 0.0 if no_bulk else moments(scaled, left)[1]
     top, bulk = values[::-1][:count].copy(), values[: rows - count]
-    if no_bulk:
-        low = high = count
-        below, below_p, distance = _NOTHING, (), None
-    else:
+    low = high = count
+    below, distance = _NOTHING, None
+    below_p: tuple[float, ...] = ()
+    if not no_bulk:
         most = values[::-1][: int(MOST * (rows - zeros))]
         full = rows - zeros
         low, _ = count_above(most, full, columns, scale, kurtosis, min(alpha, 0.025))
@@ -144,7 +146,7 @@ def _described(
 
 def scale_by(matrix: Tensor, of_rows: Tensor, of_columns: Tensor) -> Tensor:
     """The matrix with its profile taken off; factors are those of squared entries."""
-    return matrix * of_rows.sqrt().to(matrix)[:, None] * of_columns.sqrt().to(matrix)
+    return (matrix * of_rows.sqrt().to(matrix)[:, None]).mul_(of_columns.sqrt().to(matrix))
 
 
 def settle(
@@ -218,16 +220,16 @@ def count_zeros(values: Array, columns: int) -> int:
 
 
 @torch.no_grad()
-def excess_kurtosis(scaled: Tensor, left: Tensor) -> float:
-    """Of the entries, about 0, without what lies in some directions; a few rows at a time."""
+def moments(scaled: Tensor, left: Tensor) -> tuple[float, float]:
+    """Energy and excess kurtosis of the entries without what lies in some directions; by bands of rows."""
     image = (scaled.T @ left).T
     second = fourth = 0.0
     height = max(1, BAND // scaled.shape[1])
     for band, beside in zip(scaled.split(height), left.split(height), strict=True):
         squares = (band - beside @ image if len(image) else band).square()
-        second += float(squares.sum(dtype=torch.float64))
-        fourth += float(torch.linalg.vector_norm(squares, dtype=torch.float64)) ** 2
-    return fourth * scaled.numel() / second**2 - 3 if second > 0 else 0.0
+        second += float(squares.sum())
+        fourth += float(squares.square_().sum())
+    return second, fourth * scaled.numel() / second**2 - 3 if second > 0 else 0.0
 
 
 def gram(matrix: Tensor) -> Tensor:
@@ -257,7 +259,8 @@ def _leading(square: Tensor, count: int) -> Tensor:
     if count == 0:
         return square.new_zeros(size, 0)
     if 2 * count > size:
-        return torch.linalg.eigh(square).eigenvectors[:, size - count :].flip(1)
+        every: Tensor = torch.linalg.eigh(square).eigenvectors
+        return every[:, size - count :].flip(1)
     _, vectors = eigh(square.cpu().numpy(), subset_by_index=[size - count, size - 1], overwrite_a=False)
     return torch.from_numpy(vectors).to(square).flip(1)
 
@@ -267,27 +270,25 @@ def without(scaled: Tensor, left: Tensor) -> Tensor:
     return scaled - left @ (left.T @ scaled) if left.shape[1] else scaled
 
 
-def profile_beside(
-    matrix: Tensor,
-    of_rows: Tensor,
-    of_columns: Tensor,
+def profile_beside_(
+    rest: Tensor,
+    profile: tuple[Tensor, Tensor],
     left: Tensor,
     right: Tensor,
     tolerance: float = TOLERANCE,
 ) -> tuple[Tensor, Tensor]:
-    """The profile of the noise alone: of what the signal's directions leave over.
+    """The profile of the noise alone: of `rest`, what the signal's directions leave; changed in place.
 
     They take from row i the share Σ left² of its noise with them; that is put back. A row that is nearly all
     signal leaves too little noise to measure its scale by: it keeps the one it has, which is that of its
     signal too, so that its noise is made smaller than it is, not larger.
     """
-    rest = without(scale_by(matrix, of_rows, of_columns), left)
     rest *= _put_back(left)[:, None]
     rest *= _put_back(right)
     more_rows, more_columns = sinkhorn(rest, tolerance=tolerance)
     more_rows = torch.where(more_rows > 0, more_rows, 1.0)
     more_columns = torch.where(more_columns > 0, more_columns, 1.0)
-    return of_rows * more_rows, of_columns * more_columns
+    return profile[0] * more_rows, profile[1] * more_columns
 
 
 def _put_back(directions: Tensor) -> Tensor:

@@ -21,13 +21,14 @@ _SHIFT, _SHIFT_FROM = 0.75, 4.0  # of the squared upper edge, inwards, per (kurt
 _DISTANCE_SHIFT = 0.27  # of size · distance, for normal entries
 _LIGHT, _HEAVY = 0.1, 0.21  # more per unit of kurtosis, below and above 0
 _DISTANCE_SPREAD = 0.03  # by which a unit of kurtosis widens the distance's null
+HEAVY = 6.0  # excess kurtosis (that of a Student t₅) beyond which the edge is not moved further inwards
 HARD = 16  # so many more columns than rows, or fewer: the smallest value is repelled by 0, not by an edge
 
 
 def shifted(kurtosis: float, rows: int, columns: int) -> float:
     """The kurtosis that `edge_probability` would need to put the edge where it is without a profile."""
     most = law.MOST_SHIFT * math.sqrt(rows * columns)
-    return -min(_SHIFT * (max(kurtosis, -2.0) + _SHIFT_FROM), most)
+    return -min(_SHIFT * (min(max(kurtosis, -2.0), HEAVY) + _SHIFT_FROM), most)
 
 
 def upper_p(value: float, rows: int, columns: int, scale: float, kurtosis: float) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from .._core import FIXED, Record, brief, counted, number
 from . import _marchenko_pastur as law
 from ._decompose import Split
+from ._edges import HEAVY
 from ._profile import unevenness
 from ._shrinkage import shrunk, strength_errors, strengths
 from .results import Number
@@ -32,7 +33,6 @@ FINITE = (
     0.02  # relative, of the energy: what is left of finite size in strengths, measured on planted signals
 )
 MIN_SIDE = 32  # smaller matrices have no bulk that could be compared with the law
-HEAVY = 6.0  # excess kurtosis (that of a Student t₅) from which on the edges' probabilities are upper bounds
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ class Decomposition(Record):
     kurtosis: float  # excess, of the bulk's entries
     heavy_tails: bool  # probabilities at the edges are upper bounds only
     distance: Number | None  # of the bulk to the law (Kolmogorov–Smirnov)
-    profile_share: Number  # 1 − geometric ÷ arithmetic mean of the profile's energies
-    signal_share: Interval  # of the energy without profile
-    random_share: Interval  # the bulk's share, less what is off the law
+    profile_share: Number | None  # 1 − geometric ÷ arithmetic mean of the profile's energies
+    signal_share: Interval | None  # of the energy without profile; None where nothing can be told
+    random_share: Interval | None  # the bulk's share, less what is off the law
 
 
 def nothing_to_tell(
@@ -114,9 +114,9 @@ def nothing_to_tell(
         kurtosis=0.0,
         heavy_tails=False,
         distance=None,
-        profile_share=Number(0.0),
-        signal_share=Interval(0.0, 0.0, 1.0),
-        random_share=Interval(0.0, 0.0, 1.0),
+        profile_share=None,
+        signal_share=None,
+        random_share=None,
     )
 
 
@@ -139,6 +139,7 @@ def summarize(split: Split, shape: tuple[int, int], empty: tuple[int, int], alph
         zeros=split.zeros,
         at_least=split.at_least,
         no_bulk=split.scale <= 0,
+        heavy=split.kurtosis > HEAVY,
     )
     grade = _grade(about)
     return Decomposition(
@@ -168,7 +169,7 @@ def summarize(split: Split, shape: tuple[int, int], empty: tuple[int, int], alph
         lower=lower,
         upper=upper,
         kurtosis=split.kurtosis,
-        heavy_tails=split.kurtosis > HEAVY,
+        heavy_tails=about.heavy,
         distance=split.distance,
         profile_share=_profile_share(split),
         signal_share=signal,
@@ -187,6 +188,7 @@ class _Facts:
     zeros: int
     at_least: bool
     no_bulk: bool
+    heavy: bool
 
 
 def _excess(distance: Number | None) -> float:
@@ -278,6 +280,8 @@ def _sentence(grade: Grade, facts: _Facts, empty: tuple[int, int]) -> str:
     if facts.below and not facts.no_bulk:
         zero = f" ({facts.zeros} of them 0)" if facts.zeros else ""
         parts.append(f"{counted(facts.below, 'singular value')} smaller than random numbers have{zero}")
+    if facts.heavy:
+        parts.append("heavy-tailed or sparse entries, so that weak directions can be missed")
     if any(empty):
         lines = [counted(many, name) for many, name in zip(empty, ("row", "column"), strict=True) if many]
         parts.append(f"{' and '.join(lines)} of zeros left out")

@@ -16,24 +16,24 @@ from ._decompose import (
     ROUNDS,
     Split,
     count_signal,
-    excess_kurtosis,
     first_seen,
-    profile_beside,
+    moments,
+    profile_beside_,
     scale_by,
     to_protect,
 )
 from ._edges import bulk_distance, count_above, count_below
-from ._krylov import Leading, leading
-from ._lanczos import fit_law, lanczos
+from ._krylov import Krylov, block_lanczos, quadrature
+from ._lanczos import fit_law
 from ._profile import sinkhorn
 from .results import Number
 
-QUICK = (16, 10)  # width of the block and products with it: enough for what distorts the profile
-THOROUGH = (24, 24)  # a value 1 % beyond the edge converges to 0.1 %
+QUICK = (32, 5)  # width of the block and products with it: enough for what distorts the profile
+THOROUGH = (32, 16)  # a direction at 1.3 times the threshold shows as it does among all singular values
+FEWEST = 12  # random vectors beside the known directions: the density is seen from them
 ROOM = 4  # the space searched has so many times the dimensions found in it
 ROUNDING = 1e-6  # of the energy: what is left is not a bulk
 LARGEST_SPACE = 0.5  # of the shorter side
-DENSITY = {"steps": 16, "vectors": 8}  # resolves distances of 0.004 at 2 × 16 passes over the matrix
 TOLERANCE = 1e-3  # of the profile: a thirtieth of the sampling error of a row of 2,000 entries
 SETTLED = 0.5  # a profile that moves by less, in units of its sampling error, leaves the signal as it is
 
@@ -56,8 +56,9 @@ def split_fast(matrix: Tensor, alpha: float, generator: torch.Generator) -> Spli
             left, effort = found.left, THOROUGH
             continue
         known = to_protect(found.top.values, found.count, known, rows, columns, found.scale)
-        left = found.left[:, :known]
-        moved = profile_beside(matrix, *profile, left, found.right[:, :known], TOLERANCE)
+        left, right = found.left[:, :known], found.right[:, :known]
+        found.scaled.addmm_(left, found.image[:, :known].T, alpha=-1)  # it is not needed any more
+        moved = profile_beside_(found.scaled, profile, left, right, TOLERANCE)
         if known == found.count:
             error = math.sqrt((2 + max(found.kurtosis, -1.0)) / columns)
             settled = effort is THOROUGH and _distance(profile, moved) < SETTLED * error
@@ -65,7 +66,7 @@ def split_fast(matrix: Tensor, alpha: float, generator: torch.Generator) -> Spli
                 break
             effort = THOROUGH
         profile = moved
-    return _described(found, probabilities, alpha, generator, settled)
+    return _described(found, probabilities, alpha, settled)
 
 
 class _Look:
@@ -75,7 +76,7 @@ class _Look:
         self,
         scaled: Tensor,
         profile: tuple[Tensor, Tensor],
-        top: Leading,
+        top: Krylov,
         kurtosis: float,
         energy: float,
         alpha: float,
@@ -109,14 +110,15 @@ def _look(
     """The block grows until the space is several times as large as what is found in it."""
     scaled = scale_by(matrix, *profile)
     rows = scaled.shape[0]
-    energy = float(torch.linalg.vector_norm(scaled, dtype=torch.float64)) ** 2
     known = matrix.new_zeros(rows, 0) if start is None else start
-    kurtosis = excess_kurtosis(scaled, known)
+    rest, kurtosis = moments(scaled, known)
+    energy = rest + float((scaled.T @ known).square().sum(dtype=torch.float64))
     block, steps = effort
+    block = max(block - known.shape[1], FEWEST)
     while True:
-        top = leading(scaled, block=block, steps=steps, start=start, generator=generator)
+        top = block_lanczos(scaled, block=block, steps=steps, start=start, generator=generator)
         found = _Look(scaled, profile, top, kurtosis, energy, alpha, known.shape[1])
-        if found.count * ROOM <= top.size or top.size >= LARGEST_SPACE * rows:
+        if found.count * ROOM <= len(top.values) or len(top.values) >= LARGEST_SPACE * rows:
             return found
         start, block = found.left, 2 * block
 
@@ -134,12 +136,11 @@ def _described(
     found: _Look,
     probabilities: list[float],
     alpha: float,
-    generator: torch.Generator,
     settled: bool,
 ) -> Split:
     rows, columns = found.scaled.shape
     count, scale, values = found.count, found.scale, found.top.values[: found.top.left.shape[1]]
-    kurtosis = excess_kurtosis(found.scaled, found.left)
+    kurtosis = found.kurtosis
     low = high = count
     below, below_p = np.zeros(0), None
     distance: Number | None = None
@@ -147,14 +148,13 @@ def _described(
     if scale > 0:
         low, _ = count_above(values, rows, columns, scale, kurtosis, min(alpha, 0.025))
         high, _ = count_above(values, rows, columns, scale, kurtosis, 0.975)
-        quadrature = lanczos(_refilled_(found, generator), **DENSITY, generator=generator)
-        fit = fit_law(quadrature, rows, columns)
-        real = 1 - count / rows  # of the values: the others are those of the noise filled in
-        distance = bulk_distance(fit.distance / real, rows - count, kurtosis, error=fit.error / real)
-        smallest = np.array([quadrature.nodes.min()])  # no smaller than the smallest singular value
-        lowest, chances = count_below(smallest, rows - count, columns - count, scale, alpha)
+        size = (rows - count, columns - count)
+        fit = fit_law(seen := quadrature(found.top, count), *size)
+        distance = bulk_distance(fit.distance, rows - count, kurtosis, error=fit.error)
+        density = np.sort(seen.nodes, axis=None)
+        smallest = density[:1]  # no smaller than the smallest singular value
+        lowest, chances = count_below(smallest, *size, scale, alpha)
         below, below_p = smallest[:lowest], tuple(chances)
-        density = np.sort(quadrature.nodes, axis=None)
     return Split(
         of_rows=found.profile[0],
         of_columns=found.profile[1],
@@ -176,19 +176,3 @@ def _described(
         at_least=2 * count >= len(values),
         exact=False,
     )
-
-
-def _refilled_(found: _Look, generator: torch.Generator) -> Tensor:
-    """The scaled matrix, changed in place: noise of the bulk's scale instead of the signal's directions."""
-    rows, columns = found.scaled.shape
-    if found.count == 0:
-        return found.scaled
-
-    def fresh(*shape: int) -> Tensor:
-        drawn = torch.empty(*shape, device=generator.device).normal_(generator=generator)
-        return drawn.to(found.scaled).mul_(found.scale)
-
-    beside = fresh(rows, found.count)
-    beside -= found.left @ (found.left.T @ beside)
-    found.scaled.addmm_(found.left, fresh(found.count, columns) - found.image.T)
-    return found.scaled.addmm_(beside, found.right.T)
