@@ -82,7 +82,7 @@ PLANS = (
     ),
     Plan("plain MLP, digits", "digits", lambda: mlp(64, 256), 1297, 40, 0.1, 3e-3, 500, (0, 1, 2)),
     Plan("MLP, MNIST", "mnist", lambda: mlp(784, 512), 30_000, 5, 0.1, 5e-4, 4000, (0, 1)),
-    Plan("CNN, MNIST", "mnist", cnn, 12_000, 3, 0.05, 5e-4, 2000, (0,)),
+    Plan("CNN, MNIST", "mnist", cnn, 12_000, 3, 0.05, 5e-4, 1000, (0,)),
 )
 QUICK = (
     Plan("MLP with norm, digits", "digits", lambda: normed_mlp(64, 128), 1000, 8, 0.05, 1e-3, 300, (0,)),
