@@ -17,6 +17,7 @@ from obverse.weights._ablation.page import render_ablation
 from obverse.weights._ablation.place import replaced
 from obverse.weights._ablation.results import FORMAT, read_ablation
 from obverse.weights._ablation.scores import compare, evaluating, reestimated
+from obverse.weights._ablation.words import sentences
 
 NEEDLE = "<script>alert(1)</script>"
 
@@ -222,6 +223,16 @@ def test_words_file_and_page_say_the_same(found, tmp_path):
     assert found.summary[1:] in text
     assert text.count('<figure class="panel">') == 3  # all at once and two layers
     assert "again:" in text
+
+
+def test_a_layer_without_signal_is_said_so(trained, digits):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 10))
+    result = ablate(net, digits[2][:50], treatments=["signal only"], curve=False)
+    assert result.layers[0].rank == 0
+    assert any(
+        "No direction stands out in 0: “signal only” leaves nothing" in one for one in sentences(result)
+    )
 
 
 def test_names_from_a_file_are_escaped_on_the_page(found):

@@ -71,6 +71,12 @@ def sentences(found: Ablation) -> list[str]:
             moves = [(name, effect.score) for name, effect in effects if effect is not None]
             if moves:
                 said.append(f"{words} {_range(found.measure, moves)}.")
+    empty = [named(layer.name, "(no name)") for layer in layers if layer.rank == 0]
+    if empty:
+        said.append(
+            f"No direction stands out in {listed(empty, most=5)}: “signal only” leaves nothing there, and a "
+            "fresh bulk replaces everything."
+        )
     said += _about_the_curve(found)
     again = [(one.treatment, one.recalibrated) for one in found.together if one.recalibrated is not None]
     if again:
