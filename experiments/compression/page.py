@@ -209,17 +209,21 @@ def places(found: Found) -> str:
             order = sorted(scores, key=lambda method: -scores[method])
             ours = max(OURS, key=lambda method: scores[method])
             place, best = order.index(ours) + 1, order[0]
-            if best in OURS:
+            if scores[best] < mean([run["accuracy"] for run in runs]) / 2:
+                words = f"none keeps half of the accuracy; {best} has the most, {100 * scores[best]:.1f} %"
+            elif best in OURS:
                 rival = next(method for method in order if method not in OURS)
                 ahead = 100 * (scores[best] - scores[rival])
                 words = f"the signal’s rank is best, {ahead:.1f} points ahead of {rival}"
+                if ahead < 0.05:
+                    words = f"the signal’s rank and {rival} are best and equal"
             else:
                 words = (
                     f"{best} is best; the signal’s rank is number {place} of {len(order)}, "
                     f"{100 * (scores[best] - scores[ours]):.1f} points behind"
                 )
             said.append(f"- {name}{when}: {words}.")
-    return "\n".join(said)
+    return "\n".join(said) + "\n\nDifferences of a few tenths of a point are not significant here."
 
 
 def usual(found: Found) -> str:
@@ -271,8 +275,8 @@ def draw(found: Found, place: Path) -> None:
 EQUAL = (
     "Each method’s knob is set so that the net has at most as many parameters as the signal’s rank gives it. "
     "Pruned entries count as saved; “places counted” gives pruning half as many entries, as each needs its "
-    "place too. All methods leave the output layer alone, which is too small to be taken apart. The change "
-    "is in points ± paired standard error."
+    "place too. All methods leave alone what is too small to be taken apart, such as an output layer for ten "
+    "classes. The change is in points ± paired standard error."
 )
 ABOUT_ZOO = (
     f"MobileNetV2 is torchvision’s; it was tested on {IMAGES} images, so that its accuracy has a standard "
