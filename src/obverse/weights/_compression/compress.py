@@ -21,7 +21,7 @@ from .results import Compression, LayerCompression
 from .thin import fill, pays, put, thin_layers, why_not
 
 Factors = tuple[Tensor, Tensor]  # rows × rank and rank × columns
-Rule = Callable[[Tensor], Factors | None]  # a matrix → its factors, or None where it shall stay
+Factorizing = Callable[[Tensor], Factors | None]  # a matrix → its factors, or None where it shall stay
 
 
 @torch.no_grad()
@@ -32,7 +32,7 @@ def compress(
     *,
     loss: Loss | None = None,
     layers: Collection[str] | None = None,
-    rule: Rule | None = None,
+    rule: Factorizing | None = None,
     shrink: bool = False,
     recalibrate: Tensor | None = None,
     batch_size: int = BATCH,
@@ -126,7 +126,7 @@ def _layer(
 
 
 def _factors(
-    matrix: Tensor, *, rule: Rule | None, shrink: bool, alpha: float, generator: torch.Generator | None
+    matrix: Tensor, *, rule: Factorizing | None, shrink: bool, alpha: float, generator: torch.Generator | None
 ) -> tuple[Factors | None, str]:
     """The factors and what is to be said about them."""
     if rule is None:
