@@ -14,6 +14,8 @@ PAGES = (
     "training._search",
     "training._generators",
     "weights",
+    "weights._ablation",
+    "weights._compression",
     "claims",
     "shadow",
     "identity",

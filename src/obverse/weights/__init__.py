@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 from .._core import lazily
 
 if TYPE_CHECKING:
+    from ._ablation.ablate import ablate
+    from ._ablation.results import Ablation, LayerAblation, Treatment
     from ._against import Comparison, compare_audits
     from ._audit import audit
+    from ._compression.compress import compress
+    from ._compression.results import Compression
+    from ._compression.saved import load_compressed, save_compressed
     from ._controls import root_mean_square, shuffled
     from ._grade import Decomposition
     from ._parts import Parts, decompose
@@ -23,20 +28,28 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
+    "Ablation",
     "Audit",
     "Comparison",
+    "Compression",
     "Decomposition",
+    "LayerAblation",
     "LayerAudit",
     "Number",
     "Parts",
     "Thresholds",
+    "Treatment",
     "Weight",
+    "ablate",
     "audit",
     "best_multiple",
     "compare_audits",
+    "compress",
     "decompose",
+    "load_compressed",
     "open_weights",
     "root_mean_square",
+    "save_compressed",
     "shuffled",
     "weights_of",
 ]

@@ -116,6 +116,14 @@ def audit(
         bool,
         options.quick(f"{QUICK['samples']} draws of h, {QUICK['budget']:g} second for singular values"),
     ] = False,
+    ablate: Annotated[
+        bool,
+        typer.Option(
+            "--ablate",
+            help="Instead: does the net need each layer's signal and bulk? MODEL is then a run, or "
+            "module:factory ([bold]this runs your code[/bold]) with --data.",
+        ),
+    ] = False,
     seed: GivenSeed = None,
     out: Annotated[Path | None, options.out("audit.json, audit.csv and audit.html")] = None,
     as_json: Json = False,
@@ -127,6 +135,17 @@ def audit(
     Example: obverse audit model.safetensors --out audits/first --fail-on not-random-like
     """
     options.check_choice("--fail-on", fail_on, FAIL_ON)
+    if ablate:
+        from ._ablation.command import run_ablation
+
+        if against is not None or threshold or fail_on != "never" or (keep, samples, budget) != (None,) * 3:
+            raise BadInput(
+                "--ablate with --data, --data-root, --layers, --quick, --seed, --out or --json",
+                got="a flag of the audit's own tests",
+                do="leave it out",
+            )
+        run_ablation(str(model), data, data_root, layers, quick=quick, seed=seed, out=out, as_json=as_json)
+        return
     from ._against import compare_audits
     from .page import RESULT
 

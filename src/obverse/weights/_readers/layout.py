@@ -15,7 +15,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from torch import Tensor
@@ -77,7 +77,8 @@ def weights_in(
         if stored.identity is not None and stored.identity in seen:
             continue  # tied: the first name stands for both
         seen.add(stored.identity)
-        found += _matrices(name, stored, tensors, layers.get(name), origin, gpt2)
+        parts = _matrices(name, stored, tensors, layers.get(name), origin, gpt2)
+        found += [replace(one, tensor=name) for one in parts]
     if not found:
         kinds = Counter(f"{len(one.shape)}-dimensional {one.dtype}" for one in tensors.values())
         raise BadInput(

@@ -58,6 +58,8 @@ class Weight:
     load: Callable[[], Tensor]  # rows × columns, float32, contiguous, finite
     load_bias: Callable[[], Tensor | None]  # one float32 value a row
     module: str | None = None  # the module whose output is h before its ReLU, where a module was given
+    tensor: str = ""  # the stored tensor that it is a part of, e.g. features.0.weight
+    cut: Callable[[Tensor], Tensor] | None = None  # which part: that tensor → these entries
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def weight(
         total = values[0].contiguous() if len(values) == 1 else torch.stack(values).sum(0)
         return finite(total, f"the bias of {title} of {origin}")
 
-    return Weight(title, kind, *size, load, load_bias, module)
+    return Weight(title, kind, *size, load, load_bias, module, cut=part.cut)
 
 
 def printable(name: str) -> str:
