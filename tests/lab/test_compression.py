@@ -85,8 +85,8 @@ def test_nets_take_their_inputs():
 
 
 def test_the_page_is_made_of_the_result_files_alone():
-    found = page.results(PLANS, page.RESULTS)
+    found = page.results(PLANS, RESULTS)
     assert set(found) == {plan.name for plan in PLANS}
     text = page.text(found, "figures/compression.svg")
-    docs = (page.RESULTS.parents[2] / "docs" / "ablation.md").read_text(encoding="utf-8")
+    docs = (RESULTS.parents[2] / "docs" / "ablation.md").read_text(encoding="utf-8")
     assert text in docs

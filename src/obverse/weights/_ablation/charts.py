@@ -56,8 +56,8 @@ def strips(found: Ablation) -> str:
         )
         for one in effects:
             if one.score.value is not None:
-                x = STRIP * axis.share(scaled(found.measure, one.score.value))
-                parts.append(_mark(one.treatment, x, y))
+                place = STRIP * axis.share(scaled(found.measure, one.score.value))
+                parts.append(_mark(one.treatment, place, y))
     return "".join(parts) + "</svg>"
 
 
