@@ -19,6 +19,7 @@ from experiments.compression.ranks import (
     signal_rank,
     weights_left,
 )
+from experiments.compression.run import RESULTS
 
 
 @pytest.fixture(scope="module")
