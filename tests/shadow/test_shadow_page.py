@@ -361,7 +361,7 @@ def test_pictures_are_not_written_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / FOLDER).symlink_to(tmp_path / "other")
-    with pytest.raises(BadInput, match="a link at"):
+    with pytest.raises(BadInput, match="got a link"):
         write_pictures(tmp_path / "out", tool, torch.rand(3, 1, 8, 8), torch.arange(3), ["0"], classes=())
     assert list((tmp_path / "other").iterdir()) == []
 
