@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from claims.sample_sweeps import sample_sweep
 from diversity.sample_diversity import sample_diversity
@@ -27,7 +28,7 @@ from obverse.diversity import (
 )
 from obverse.identity import critical_point, descend, factorize, memorize
 from obverse.ladder import enumerate_teacher, race, random_student, tree
-from obverse.weights import compare_audits
+from obverse.weights import ablate, compare_audits, compress, decompose
 from shadow.sample_surveys import sample_survey
 from training.sample_searches import sample_search
 from weights.sample_audits import before_training, sample_audit
@@ -65,11 +66,21 @@ def compared() -> Record:
     return compare_audits(before_training(audit), audit)
 
 
+def ablated() -> Any:
+    return ablate(
+        nn.Sequential(nn.Linear(40, 40)), torch.randn(8, 40), treatments=["signal only"], curve=False
+    )
+
+
 EYE = torch.eye(2, dtype=torch.float64)
 MAKERS: dict[str, Callable[[], Any]] = {
     "shadow.Survey": sample_survey,
+    "weights.Ablation": ablated,
     "weights.Audit": sample_audit,
     "weights.Comparison": compared,
+    "weights.Compression": lambda: compress(nn.Sequential(nn.Linear(40, 40)))[1],
+    "weights.Decomposition": lambda: decompose(torch.randn(40, 40)).summary,
+    "weights.LayerAblation": lambda: ablated().layers[0],
     "weights.LayerAudit": lambda: sample_audit().layers[0],
     "weights.Number": lambda: sample_audit().layers[0].entries.kurtosis,
     "diversity.Birthday": lambda: sample_diversity().birthday,
