@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ._against import Comparison, compare_audits
     from ._audit import audit
     from ._controls import root_mean_square, shuffled
+    from ._grade import Decomposition
+    from ._parts import Parts, decompose
     from ._readers.module import Weight, weights_of
     from ._readers.open import open_weights
     from ._reversibility import best_multiple
@@ -23,13 +25,16 @@ __getattr__, __dir__ = lazily(__name__)
 __all__ = [
     "Audit",
     "Comparison",
+    "Decomposition",
     "LayerAudit",
     "Number",
+    "Parts",
     "Thresholds",
     "Weight",
     "audit",
     "best_multiple",
     "compare_audits",
+    "decompose",
     "open_weights",
     "root_mean_square",
     "shuffled",

@@ -192,12 +192,12 @@ def lower_edge_probability(
 _SOFT_EDGE = 0.8  # ratio of the sides up to which the lower edge is far enough from 0
 
 
-def threshold_strength(rows: int, columns: int, scale: float) -> float:
+def threshold_strength(rows: float, columns: float, scale: float) -> float:
     """The strength below which a planted rank-one part leaves no trace (Baik–Ben Arous–Péché)."""
     return float(scale * (rows * columns) ** 0.25)
 
 
-def planted_strength(singular: float, rows: int, columns: int, scale: float) -> float:
+def planted_strength(singular: float, rows: float, columns: float, scale: float) -> float:
     """The θ of a rank-one part θuvᵀ that noise turns into this singular value (Benaych-Georges–Nadakuditi).
 
     With y the singular value over s√q and c = p/q: y² = (1 + θ²)(c + θ²)/θ², θ in the same unit. Inside the

@@ -1,0 +1,336 @@
+"""A matrix taken apart into profile, signal and bulk: W = D_r (S + N) D_c. Not for what to make of it: parts.
+
+The profile (scales of rows and columns) is taken off, the singular values of what is left that noise would
+not have are the signal, and since a signal lengthens the rows and columns it lies in, the profile is then
+found again without it, until the number of directions settles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from . import _marchenko_pastur as law
+from ._edges import bulk_distance, bulk_scale, count_above, count_below
+from ._marchenko_pastur import Array
+from ._profile import BAND, TOLERANCE, sinkhorn
+from .results import Number
+
+ROUNDS = 12  # profile and signal in turn; two to four settle it
+MOST = 0.75  # of the singular values may be signal: the law needs a bulk to be fitted to
+STRONG = 1.5  # times the edge: weaker directions leave the profile nearly as it is
+STEP = 2.0  # how far below the strongest new direction others are believed at once
+FLOOR = 0.1  # of a row's noise must be outside the signal's directions for its scale to be found there
+CHUNK = 2**22  # entries converted to float64 at a time
+SPARSE = 24  # non-zero entries per column, below which chance alone makes rows that depend on each other
+FLIPS = 199  # matrices with random signs that give the lower edge of sparse noise
+_NOTHING: Array = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A matrix without empty rows and columns, taken apart. Values are in units of the scaled matrix."""
+
+    of_rows: Tensor  # factors on squared entries (float64): the scaled matrix is √(of_rows) W √(of_columns)
+    of_columns: Tensor
+    left: Tensor  # (rows, k) directions of the signal, in the scaled matrix
+    right: Tensor  # (columns, k)
+    above: Array  # k singular values of the signal, descending
+    above_p: tuple[float, ...]  # of these; and of the first that is not counted
+    below: Array  # singular values below the law, ascending
+    below_p: tuple[float, ...] | None  # None: not measured
+    count_low: int  # an interval for k
+    count_high: int
+    scale: float  # of the bulk's entries
+    kurtosis: float  # excess, of the bulk's entries
+    distance: Number | None  # of the bulk to the law; None where there is no bulk
+    values: Array  # singular values, ascending: all of them, or quantiles of their density
+    zeros: int  # singular values that are zero to float32 precision
+    energy: float  # of the scaled matrix
+    settled: bool  # the number of directions was the same twice
+    at_least: bool  # there may be more directions than were looked for
+    exact: bool
+
+
+@torch.no_grad()
+def split_exactly(matrix: Tensor, alpha: float, generator: torch.Generator) -> Split:
+    """From all singular values. `matrix` is float32 with rows ≤ columns, none of them empty."""
+    rows, columns = matrix.shape
+    of_rows, of_columns = sinkhorn(matrix)
+    scaled = scale_by(matrix, of_rows, of_columns)
+    left, right = matrix.new_zeros(rows, 0), matrix.new_zeros(columns, 0)
+    settled = False
+    probabilities: list[float] = []
+    for turn in range(ROUNDS):
+        if turn:
+            rest = without(scaled, left)
+            of_rows, of_columns = profile_beside_(rest, (of_rows, of_columns), left, right)
+            scaled = scale_by(matrix, of_rows, of_columns)
+        kurtosis = moments(scaled, left)[1]
+        square = gram(scaled)
+        values = _values(square)
+        zeros = count_zeros(values, columns)
+        count, scale, now = settle(values, rows, columns, zeros, kurtosis, alpha, left.shape[1])
+        probabilities = first_seen(probabilities, now, min(left.shape[1], count))
+        settled = count == left.shape[1] or scale <= 0
+        if not settled:
+            count = to_protect(values[::-1], count, left.shape[1], rows, columns, scale)
+        left = _leading(square, count).to(matrix)
+        right = scaled.T @ left / torch.from_numpy(values[rows - count :][::-1].copy()).to(matrix)
+        if settled:
+            break
+    return _described(
+        scaled, values, of_rows, of_columns, left, right, scale, alpha, generator, probabilities, settled
+    )
+
+
+def _described(
+    scaled: Tensor,
+    values: Array,
+    of_rows: Tensor,
+    of_columns: Tensor,
+    left: Tensor,
+    right: Tensor,
+    scale: float,
+    alpha: float,
+    generator: torch.Generator,
+    probabilities: list[float],
+    settled: bool,
+) -> Split:
+    rows, columns = scaled.shape
+    count, zeros = left.shape[1], count_zeros(values, columns)
+    size = (rows - zeros - count, columns - count)
+    rest = without(scaled, left)
+    no_bulk = scale <= 0
+    kurtosis = 0.0 if no_bulk else moments(scaled, left)[1]
+    top, bulk = values[::-1][:count].copy(), values[: rows - count]
+    low = high = count
+    below, distance = _NOTHING, None
+    below_p: tuple[float, ...] = ()
+    if not no_bulk:
+        most = values[::-1][: int(MOST * (rows - zeros))]
+        full = rows - zeros
+        low, _ = count_above(most, full, columns, scale, kurtosis, min(alpha, 0.025))
+        high, _ = count_above(most, full, columns, scale, kurtosis, 0.975)
+        below, below_p = _below(scaled, rest, bulk, count, scale, alpha, generator)
+        distance = bulk_distance(
+            law.ks_distance(law.cdf(bulk[zeros:], *size, scale)), len(bulk) - zeros, kurtosis
+        )
+    return Split(
+        of_rows=of_rows,
+        of_columns=of_columns,
+        left=left,
+        right=right,
+        above=top,
+        above_p=tuple(probabilities),
+        below=below,
+        below_p=below_p,
+        count_low=min(low, count),
+        count_high=max(high, count),
+        scale=scale,
+        kurtosis=kurtosis,
+        distance=distance,
+        values=values,
+        zeros=zeros,
+        energy=float(values @ values),
+        settled=settled,
+        at_least=count >= int(MOST * (rows - zeros)) and not no_bulk,
+        exact=True,
+    )
+
+
+def scale_by(matrix: Tensor, of_rows: Tensor, of_columns: Tensor) -> Tensor:
+    """The matrix with its profile taken off; factors are those of squared entries."""
+    return (matrix * of_rows.sqrt().to(matrix)[:, None]).mul_(of_columns.sqrt().to(matrix))
+
+
+def settle(
+    values: Array, rows: int, columns: int, zeros: int, kurtosis: float, alpha: float, known: int
+) -> tuple[int, float, list[float]]:
+    """How many singular values (ascending) are signal, and the scale of the rest: each decides the other.
+
+    With the probabilities of these values, and of the first that is not signal.
+    """
+    if zeros >= rows / 2:  # more than half of the directions are empty: what is not is the signal
+        return rows - zeros, 0.0, [0.0] * (rows - zeros)
+    solid, rows = values[zeros:], rows - zeros
+
+    def scale_without(count: int) -> float:
+        return bulk_scale(solid[: rows - count], rows - count, columns - count)
+
+    most = solid[::-1][: int(MOST * rows)]
+    return count_signal(most, rows, columns, scale_without, kurtosis, alpha, known)
+
+
+def count_signal(
+    values: Array,
+    rows: int,
+    columns: int,
+    scale_without: Callable[[int], float],
+    kurtosis: float,
+    alpha: float,
+    known: int,
+) -> tuple[int, float, list[float]]:
+    """Of the largest singular values (descending); `scale_without` so many of them decides, and follows.
+
+    A heavy-tailed kurtosis moves the edge inwards only where no more than the `known` directions are seen
+    without it: it may be that of a signal in few rows.
+    """
+    result = (0, 0.0, [1.0])
+    for heavy in (min(kurtosis, 0.0), kurtosis):
+        count, scale = 0, scale_without(0)
+        probabilities: list[float] = []
+        while scale > 0:
+            found, now = count_above(values, rows, columns, scale, heavy, alpha)
+            probabilities = first_seen(probabilities, now, count)
+            if found <= count:
+                break
+            count, scale = found, scale_without(found)
+        result = count, scale, probabilities
+        if count > known or kurtosis <= 0:
+            break
+    return result
+
+
+def to_protect(values: Array, count: int, known: int, rows: int, columns: int, scale: float) -> int:
+    """How many of the `count` directions found (values descending) the next profile leaves out.
+
+    Strong ones distort the profile, and a distorted profile shows directions that are none. So beside those
+    `known` before, the strongest go first, and the others must show again without them.
+    """
+    clear = STRONG * law.edges(rows - count, columns - count, scale)[1]
+    if count <= known or values[known] <= clear:
+        return count
+    return int((values[:count] >= max(clear, values[known] / STEP)).sum())
+
+
+def first_seen(before: list[float], now: list[float], known: int) -> list[float]:
+    """Each direction's probability from the round that found it: later ones have made room for it."""
+    return before[:known] + now[known:]
+
+
+def count_zeros(values: Array, columns: int) -> int:
+    """How many are zero to float32 precision."""
+    return int((values <= values[-1] * columns * torch.finfo(torch.float32).eps).sum())
+
+
+@torch.no_grad()
+def moments(scaled: Tensor, left: Tensor) -> tuple[float, float]:
+    """Energy and excess kurtosis of the entries without what lies in some directions; by bands of rows."""
+    image = (scaled.T @ left).T
+    second = fourth = 0.0
+    height = max(1, BAND // scaled.shape[1])
+    for band, beside in zip(scaled.split(height), left.split(height), strict=True):
+        squares = (band - beside @ image if len(image) else band).square()
+        second += float(squares.sum())
+        fourth += float(squares.square_().sum())
+    return second, fourth * scaled.numel() / second**2 - 3 if second > 0 else 0.0
+
+
+def gram(matrix: Tensor) -> Tensor:
+    """M Mᵀ in float64, a few columns at a time."""
+    rows = matrix.shape[0]
+    total = torch.zeros(rows, rows, dtype=torch.float64, device=matrix.device)
+    for band in matrix.split(max(1, CHUNK // rows), dim=1):
+        wide = band.double()
+        total.addmm_(wide, wide.T)
+    return total
+
+
+def _values(square: Tensor) -> Array:
+    """Singular values (ascending), from the Gram matrix in float64.
+
+    Its eigenvalues are exact to 1e-16 of the largest, the singular values then to 1e-8 of the largest.
+    """
+    values: Array = torch.linalg.eigvalsh(square).clamp_min(0).sqrt().cpu().numpy()
+    return values
+
+
+def _leading(square: Tensor, count: int) -> Tensor:
+    """The eigenvectors of the `count` largest eigenvalues, descending: many times faster than all of them."""
+    from scipy.linalg import eigh
+
+    size = len(square)
+    if count == 0:
+        return square.new_zeros(size, 0)
+    if 2 * count > size:
+        every: Tensor = torch.linalg.eigh(square).eigenvectors
+        return every[:, size - count :].flip(1)
+    _, vectors = eigh(square.cpu().numpy(), subset_by_index=[size - count, size - 1], overwrite_a=False)
+    return torch.from_numpy(vectors).to(square).flip(1)
+
+
+def without(scaled: Tensor, left: Tensor) -> Tensor:
+    """The scaled matrix without what lies in the signal's directions."""
+    return scaled - left @ (left.T @ scaled) if left.shape[1] else scaled
+
+
+def profile_beside_(
+    rest: Tensor,
+    profile: tuple[Tensor, Tensor],
+    left: Tensor,
+    right: Tensor,
+    tolerance: float = TOLERANCE,
+) -> tuple[Tensor, Tensor]:
+    """The profile of the noise alone: of `rest`, what the signal's directions leave; changed in place.
+
+    They take from row i the share Σ left² of its noise with them; that is put back. A row that is nearly all
+    signal leaves too little noise to measure its scale by: it keeps the one it has, which is that of its
+    signal too, so that its noise is made smaller than it is, not larger.
+    """
+    rest *= _put_back(left)[:, None]
+    rest *= _put_back(right)
+    more_rows, more_columns = sinkhorn(rest, tolerance=tolerance)
+    more_rows = torch.where(more_rows > 0, more_rows, 1.0)
+    more_columns = torch.where(more_columns > 0, more_columns, 1.0)
+    return profile[0] * more_rows, profile[1] * more_columns
+
+
+def _put_back(directions: Tensor) -> Tensor:
+    share = 1 - directions.square().sum(1)
+    return torch.where(share > FLOOR, share.clamp_min(FLOOR).rsqrt(), 0.0)
+
+
+def _below(
+    scaled: Tensor,
+    rest: Tensor,
+    bulk: Array,
+    count: int,
+    scale: float,
+    alpha: float,
+    generator: torch.Generator,
+) -> tuple[Array, tuple[float, ...]]:
+    """Singular values below the law, with their probabilities and that of the first which is not."""
+    rows, columns = scaled.shape
+    below, probabilities = count_below(bulk[: rows // 2], rows - count, columns - count, scale, alpha)
+    if below and float((scaled != 0).sum()) / columns < SPARSE:
+        below, probabilities = _below_sparse(rest, bulk, alpha, generator)
+    return bulk[:below], tuple(probabilities)
+
+
+def _below_sparse(
+    rest: Tensor, bulk: Array, alpha: float, generator: torch.Generator
+) -> tuple[int, list[float]]:
+    """Against the same entries with random signs: these keep what few non-zero entries do by themselves.
+
+    The chance is that of the rank among these matrices, so that it is at least 1 / (1 + their number).
+    """
+    flips = max(FLIPS, math.ceil(1 / alpha))
+    drawn = np.empty((flips, len(bulk) // 2))
+    for flip in range(flips):
+        signs = torch.randint(0, 2, rest.shape, generator=generator, device=generator.device)
+        values = _values(gram(rest * (2 * signs - 1).to(rest)))
+        drawn[flip] = values[: len(bulk) // 2]
+    tiny = float(bulk[-1]) * 1e-6  # what is zero in one is rounding in another
+    probabilities: list[float] = []
+    for place, value in enumerate(bulk[: len(bulk) // 2]):
+        p = (1 + float((drawn[:, place] <= value + tiny).sum())) / (1 + flips)
+        probabilities.append(p)
+        if p >= alpha:
+            return place, probabilities
+    return len(probabilities), probabilities

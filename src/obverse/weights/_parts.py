@@ -1,0 +1,208 @@
+"""`decompose`: a matrix as profile × (signal + bulk), and matrices rebuilt from these parts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from .._core import BadInput, or_global
+from ._controls import shuffled
+from ._decompose import Split, split_exactly
+from ._grade import MIN_SIDE, Decomposition, Grade, Interval, nothing_to_tell, summarize
+from ._split_fast import split_fast
+
+ALPHA = 0.01  # chance of a false direction in a matrix of noise
+EXACT_UP_TO = 1536  # shorter side up to which all singular values are computed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Parts:
+    """A matrix W = D_r (S + N) D_c taken apart: profile D, signal S of low rank, bulk N.
+
+    `summary` holds every number as a plain value. The methods build matrices of W's shape, in float32
+    (float64 where W is): `signal() + bulk()` is W again.
+    """
+
+    matrix: Tensor
+    summary: Decomposition
+    row_scales: Tensor  # of the bulk's entries: the profile; 0 where a row is empty
+    column_scales: Tensor  # about 1 on average
+    left: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (rows, rank) orthonormal, unscaled
+    right: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (columns, rank)
+
+    @property
+    def rank(self) -> int:
+        """The number of directions that carry signal."""
+        return self.summary.rank
+
+    @property
+    def grade(self) -> Grade:
+        return self.summary.grade
+
+    @property
+    def sentence(self) -> str:
+        """What a person would say."""
+        return self.summary.sentence
+
+    @property
+    def random_share(self) -> Interval | None:
+        """How much of the energy is like random numbers, to sort layers by; None where it cannot be told."""
+        return self.summary.random_share
+
+    def __repr__(self) -> str:
+        grade = "" if self.sentence.startswith(self.grade) else f" {self.grade}:"
+        return f"Parts({self.summary.rows}×{self.summary.columns}:{grade} {self.sentence})"
+
+    def directions(self) -> tuple[Tensor, Tensor]:
+        """Of the signal, left (rows × rank) and right (columns × rank); orthonormal without the profile."""
+        return self.left, self.right
+
+    def signal(self) -> Tensor:
+        """The signal with its profile: the best estimate, each direction shrunk by what noise added to it."""
+        return self._in_the_directions([one.shrunk for one in self.summary.directions])
+
+    def bulk(self) -> Tensor:
+        """What the signal leaves of the matrix."""
+        return self._whole() - self.signal()
+
+    def without_signal(self) -> Tensor:
+        """The matrix with the signal's directions taken out whole, the noise in them too."""
+        return self._whole() - self._in_the_directions([one.value for one in self.summary.directions])
+
+    def resample(self, generator: torch.Generator | None = None) -> Tensor:
+        """The signal in a fresh bulk: normal numbers of the same profile and scale."""
+        generator = or_global(generator)
+        fresh = torch.empty(self.matrix.shape, device=generator.device).normal_(generator=generator)
+        fresh = fresh.to(self._whole()).mul_(self.summary.scale)
+        return self.signal() + self._with_profile(fresh)
+
+    def shuffled(self, generator: torch.Generator | None = None) -> Tensor:
+        """The signal in a bulk whose entries, taken without the profile, change places at random."""
+        generator = or_global(generator)
+        rows, columns = (scales > 0 for scales in (self.row_scales, self.column_scales))
+        bulk = self.bulk()[rows][:, columns]
+        bulk = bulk / self.row_scales[rows][:, None].to(bulk) / self.column_scales[columns].to(bulk)
+        places = torch.zeros_like(self._whole())
+        at = torch.outer(rows, columns)
+        if bulk.numel():
+            places[at] = shuffled(bulk, generator).flatten()
+        return self.signal() + self._with_profile(places)
+
+    def _whole(self) -> Tensor:
+        return self.matrix.to(torch.promote_types(self.matrix.dtype, torch.float32))
+
+    def _with_profile(self, scaled: Tensor) -> Tensor:
+        return scaled * self.row_scales[:, None].to(scaled) * self.column_scales.to(scaled)
+
+    def _in_the_directions(self, values: list[float]) -> Tensor:
+        whole = self._whole()
+        if not values:
+            return torch.zeros_like(whole)
+        left = (self.left * self.row_scales[:, None]).to(whole)
+        right = (self.right * self.column_scales[:, None]).to(whole)
+        return (left * torch.tensor(values).to(whole)) @ right.T
+
+
+@torch.no_grad()
+def decompose(
+    matrix: Tensor,
+    *,
+    alpha: float = ALPHA,
+    exact: bool | None = None,
+    generator: torch.Generator | None = None,
+) -> Parts:
+    """Take a matrix apart: profile of rows and columns × (signal of low rank + bulk).
+
+    `alpha` is the chance that a matrix of noise shows a false direction at an edge. `exact=True` computes all
+    singular values, False the largest ones and the density of the rest; None decides by the size. `generator`
+    is for the random starts of the latter.
+    """
+    generator = or_global(generator)
+    _check(matrix, alpha)
+    matrix = matrix.detach()
+    rows, columns = matrix.shape
+    full_rows, full_columns = (largest_entries(matrix, dim) != 0 for dim in (1, 0))
+    whole = bool(full_rows.all()) and bool(full_columns.all())
+    inner = matrix if whole else matrix[full_rows][:, full_columns]
+    empty = rows - inner.shape[0], columns - inner.shape[1]
+    reason = _too_little(matrix, inner)
+    if reason:
+        summary = nothing_to_tell(rows, columns, empty, alpha, reason)
+        scale = float(torch.linalg.vector_norm(inner.double())) / math.sqrt(max(inner.numel(), 1))
+        return Parts(matrix, summary, full_rows.double() * scale, full_columns.double())
+    largest = max(float(inner.max()), -float(inner.min()))
+    even = inner.float() / largest if inner.dtype != torch.float64 else (inner / largest).float()
+    turned = even.shape[0] > even.shape[1]
+    split = _split(even.T.contiguous() if turned else even, alpha, exact, generator)
+    by_rows, by_columns = (split.of_columns, split.of_rows) if turned else (split.of_rows, split.of_columns)
+    left, right = (split.right, split.left) if turned else (split.left, split.right)
+    row_scales, column_scales = largest / by_rows.sqrt(), 1 / by_columns.sqrt()
+    typical = float(column_scales.square().mean().sqrt())
+    return Parts(
+        matrix,
+        summarize(split, (rows, columns), empty, alpha),
+        _spread_out(row_scales * typical, full_rows),
+        _spread_out(column_scales / typical, full_columns),
+        _spread_out(left, full_rows),
+        _spread_out(right, full_columns),
+    )
+
+
+def _split(matrix: Tensor, alpha: float, exact: bool | None, generator: torch.Generator) -> Split:
+    if exact is None:
+        exact = matrix.shape[0] <= EXACT_UP_TO
+    return split_exactly(matrix, alpha, generator) if exact else split_fast(matrix, alpha, generator)
+
+
+def largest_entries(matrix: Tensor, dim: int) -> Tensor:
+    """The largest |entry| along a dimension; 0 where there is none."""
+    if matrix.shape[dim] == 0:
+        return matrix.new_zeros(matrix.shape[1 - dim])
+    return torch.maximum(matrix.amax(dim), -matrix.amin(dim))
+
+
+def _spread_out(lines: Tensor, where: Tensor) -> Tensor:
+    """Lines at the places where `where` is true, zeros elsewhere."""
+    result = lines.new_zeros(len(where), *lines.shape[1:])
+    result[where] = lines
+    return result
+
+
+def _too_little(matrix: Tensor, inner: Tensor) -> str:
+    """Why there is nothing to tell; empty where there is."""
+    rows, columns = inner.shape
+    if inner.numel() == 0:
+        return "all entries are 0" if matrix.numel() else "there are no entries"
+    if min(matrix.shape) == 1:
+        return "a matrix of one row or column has a single singular value"
+    if float(inner.min()) == float(inner.max()) or min(rows, columns) >= MIN_SIDE:
+        return ""
+    left = " that are not empty" if inner.shape != matrix.shape else ""
+    return f"{rows} rows and {columns} columns{left}, at least {MIN_SIDE} of each are needed"
+
+
+def _check(matrix: Tensor, alpha: float) -> None:
+    if not isinstance(matrix, Tensor) or matrix.ndim != 2 or not matrix.is_floating_point():
+        got = (
+            f"{str(matrix.dtype).removeprefix('torch.')} of shape {tuple(matrix.shape)}"
+            if isinstance(matrix, Tensor)
+            else type(matrix).__name__
+        )
+        raise BadInput(
+            "a matrix: a floating-point tensor of two dimensions",
+            got=got,
+            do="reshape a convolution's weight with flatten(1)",
+        )
+    # a sum is finite only where all entries are, and takes a fraction of the time of looking at each
+    if not math.isfinite(float(matrix.sum())) and not bool(torch.isfinite(matrix).all()):
+        wrong = int((~torch.isfinite(matrix)).sum())
+        raise BadInput(
+            "finite entries",
+            got=f"{wrong:,} NaN or infinite of {matrix.numel():,}",
+            do="look for where training diverged",
+        )
+    if not 0 < alpha < 1:
+        raise BadInput("alpha between 0 and 1", got=alpha, do="0.01 is the default")
