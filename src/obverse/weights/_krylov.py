@@ -53,7 +53,7 @@ def block_lanczos(
             after = image[:, here].clone()
             for _ in range(2):  # once is not enough in float32
                 after -= before @ (before.T @ after)
-            now = torch.linalg.qr(after).Q
+            now = _orthonormal(after, before, float(torch.linalg.vector_norm(image[:, here])))
     inner = (basis.T @ image).double()
     squares, vectors = torch.linalg.eigh((inner + inner.T) / 2)
     squares, vectors = squares.flip(0), vectors.flip(1)
@@ -61,6 +61,22 @@ def block_lanczos(
     weights: Array = vectors[known.shape[1] : width].square().cpu().numpy()
     left = basis @ vectors[:, : max(len(values) // 2, 1)].to(basis)
     return Krylov(values, left, weights, steps)
+
+
+def _orthonormal(after: Tensor, before: Tensor, length: float) -> Tensor:
+    """A basis of the columns of `after`, orthogonal to `before`.
+
+    Where all there is has been seen, only rounding is left, and that lies in the directions seen before: it
+    is made orthogonal to them again, or they would count twice.
+    """
+    found, triangle = torch.linalg.qr(after)
+    if float(triangle.diagonal().abs().min()) < _NOTHING_LEFT * length:
+        for _ in range(2):
+            found = torch.linalg.qr(found - before @ (before.T @ found)).Q
+    return found
+
+
+_NOTHING_LEFT = 1e-4  # of the length of a block, after float32 has taken the others out of it twice
 
 
 def quadrature(found: Krylov, without: int) -> Quadrature:

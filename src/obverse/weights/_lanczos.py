@@ -101,7 +101,21 @@ def fit_law(found: Quadrature, rows: int, columns: int) -> Fit:
     spread = gaps.std(axis=0, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.zeros(gaps.shape[1])
     own = own_quadrature(gaps.shape[1], rows, columns)
     resolution = np.abs(own.shares - law.cdf(own.nodes, rows, columns, 1.0)).max()
-    return Fit(scale, float(np.abs(gaps.mean(axis=0)).max()), float(spread.max() + resolution))
+    distance = max(float(np.abs(gaps.mean(axis=0)).max()), _jump(found, gaps))
+    return Fit(scale, distance, float(spread.max() + resolution))
+
+
+def _jump(found: Quadrature, gaps: Array) -> float:
+    """Distance just before or behind a node that is a singular value itself, by the median start vector.
+
+    There the density jumps by the node's whole weight: many singular values are one and the same.
+    """
+    converged = found.residuals < _CONVERGED * found.nodes
+    beside = np.where(converged, np.abs(gaps) + found.weights / 2, 0.0)
+    return float(np.median(beside.max(axis=1)))
+
+
+_CONVERGED = 1e-4
 
 
 def fit_scale(singular: Array, shares: Array, rows: int, columns: int) -> float:
