@@ -9,7 +9,6 @@ from scipy.linalg import svdvals
 
 from obverse.weights import _marchenko_pastur as law
 from obverse.weights._lanczos import Quadrature, fit_law, fit_scale, lanczos, own_quadrature
-from obverse.weights._spectrum import ks_distance
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -164,7 +163,7 @@ def test_the_distance_is_that_of_the_singular_values_within_its_error(kind, rows
     values = svdvals(matrix.numpy())[::-1].astype(np.float64)
     shares = (np.arange(len(values)) + 0.5) / len(values)
     scale = fit_scale(values, shares, rows, columns)
-    exact = ks_distance(values, rows, columns, scale)
+    exact = law.ks_distance(law.cdf(values, rows, columns, scale))
     fit = fit_law(lanczos(matrix, steps=steps, vectors=vectors, generator=seeded(7)), rows, columns)
     # `error` is one standard error, and the resolution
     assert abs(fit.distance - exact) < 3 * fit.error
@@ -182,3 +181,12 @@ def test_one_start_vector_states_its_resolution_alone():
     own = own_quadrature(50, 50, 80)
     resolution = np.abs(own.shares - law.cdf(own.nodes, 50, 80, 1.0)).max()
     assert fit_law(found, 50, 80).error == pytest.approx(resolution, rel=1e-9)
+
+
+def test_equal_singular_values_are_one_node_with_all_the_weight():
+    matrix = torch.linalg.qr(normal(60, 60, dtype=torch.float32)).Q
+    found = lanczos(matrix, steps=30, vectors=4, generator=seeded(1))
+    assert found.weights.max(axis=1) == pytest.approx(np.ones(4), abs=1e-5)
+    assert found.nodes[found.weights > 0.5] == pytest.approx(np.ones(4), abs=1e-5)
+    # all of the law's mass lies to one side of a jump from 0 to 1 at some place: never less than one half
+    assert fit_law(found, 60, 60).distance >= 0.49

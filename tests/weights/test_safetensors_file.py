@@ -15,7 +15,6 @@ from obverse._core.errors import BadInput
 from obverse.weights._readers.open import open_weights
 from obverse.weights._readers.safetensors import open_safetensors
 
-
 INDEX = "model.safetensors.index.json"
 
 

@@ -37,6 +37,7 @@ ROOM = 4  # the space searched has so many times the dimensions found in it
 ROUNDING = 1e-6  # of the energy: what is left is not a bulk
 LARGEST_SPACE = 0.5  # of the shorter side
 QUANTILES = 200  # of the density, for charts
+_EMPTY = 1e-9  # weight of a node that is none: a start vector had seen all there is before
 TOLERANCE = 1e-3  # of the profile: a thirtieth of the sampling error of a row of 2,000 entries
 SETTLED = 0.5  # a profile that moves by less, in units of its sampling error, leaves the signal as it is
 
@@ -143,11 +144,11 @@ def _distance(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> float
 def _quantiles(seen: Quadrature, rows: int, top: Array) -> Array:
     """Singular values as one would draw them: quantiles of the bulk's density, and those of the signal."""
     bulk = max(2, round(QUANTILES * (rows - len(top)) / rows))
-    order = np.argsort(seen.nodes, axis=None)
-    below = np.cumsum(seen.weights.flatten()[order]) / len(seen.nodes)
-    places = np.searchsorted(below, (np.arange(bulk) + 0.5) / bulk).clip(max=len(order) - 1)
+    used = seen.weights.mean(axis=0) > _EMPTY
+    shares, nodes = seen.shares.mean(axis=0)[used], seen.nodes.mean(axis=0)[used]
+    places = np.interp((np.arange(bulk) + 0.5) / bulk, shares, nodes)
     kept = top[np.linspace(0, len(top) - 1, min(len(top), QUANTILES - bulk + 1)).round().astype(int)]
-    result: Array = np.concatenate((seen.nodes.flatten()[order][places], kept[::-1]))
+    result: Array = np.concatenate((places, kept[::-1]))
     return result
 
 

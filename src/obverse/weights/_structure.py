@@ -34,9 +34,19 @@ def without_signal(matrix: Tensor, parts: Parts, generator: torch.Generator) -> 
     # of the noise, what lies in the directions on either side
     inside = left @ (left.T @ noise)
     inside += (noise - inside) @ right @ right.T
-    inside *= parts.row_scales.to(matrix)[:, None]
-    inside *= parts.column_scales.to(matrix)
+    rows, columns = matrix.shape
+    inside *= _without_chance(parts.row_scales, columns).to(matrix)[:, None]
+    inside *= _without_chance(parts.column_scales, rows).to(matrix)
     return parts.without_signal().to(matrix) + inside
+
+
+def _without_chance(scales: Tensor, length: int) -> Tensor:
+    """Scales measured on lines of so many entries, less what chance makes them vary."""
+    squares = scales.square()
+    mean = squares.mean()
+    varied = float(squares.var() / mean**2)
+    kept = max(0.0, 1 - 2 / length / varied) if varied > 0 else 0.0
+    return (mean + kept * (squares - mean)).sqrt()
 
 
 def _normal(rows: int, columns: int, generator: torch.Generator) -> Tensor:

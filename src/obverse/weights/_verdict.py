@@ -1,6 +1,7 @@
 """From numbers to sentences: what a layer's parts come to, and remarks about what else was measured.
 
-Not for measuring. The verdict is the grade of the decomposition alone. Remarks say where entries, biases,
+Not for measuring. The verdict is the grade of the decomposition, but for two structures that it cannot see:
+a mean that holds most of the energy, and blocks of different scale. Remarks say where entries, biases,
 norms, cosines, blocks or recovery differ from those of random numbers; they decide nothing.
 """
 
@@ -51,16 +52,22 @@ def judge(
     deciding = Finding("parts", random_like, parts.sentence, decides=True)
     shown = [*_dead(dead), *_mean(entries, mean_share), _entries(thresholds, entries)]
     recovery = _recovery(thresholds, reversal)
+    blocked = _blocks(thresholds, arranged.blocks)
     remarks = [
         *shown,
         *([_offsets(thresholds, offsets)] if offsets else []),
         _norms(thresholds, arranged),
         _correlations(thresholds, arranged.cosines),
-        _blocks(thresholds, arranged.blocks),
+        blocked,
         recovery,
     ]
-    said = [one.sentence for one in (*shown, recovery) if one.random_like is False]
+    said = [one.sentence for one in (*shown, blocked, recovery) if one.random_like is False]
     verdict: Verdict = parts.grade
+    if blocked.random_like is False and verdict == "untouched":
+        # the spectrum of two diagonal blocks is that of one matrix of noise
+        verdict = "structured otherwise"
+        deciding = Finding("parts", False, f"{parts.sentence}, but {blocked.sentence}", True)
+        said.remove(blocked.sentence)
     if mean_share > MEAN_IS_ALL and verdict in ("untouched", "signal in a random bulk"):
         verdict = "mostly signal"
         deciding = Finding(

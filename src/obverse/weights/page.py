@@ -25,6 +25,7 @@ from .results import (
     Audit,
     Decomposition,
     Entries,
+    Interval,
     LayerAudit,
     Number,
     Recovered,
@@ -182,14 +183,9 @@ def _about_parts(parts: Decomposition | None) -> list[str]:
     low, high = parts.rank_interval
     more = " or more" if parts.rank_is_bound else f" to {whole(high)}" if high > low else ""
     facts = [
-        f"Directions of the signal: {whole(parts.rank)} (95{FIXED}% interval {whole(low)}{more}). Random share "
-        f"{_percent(share.value)} ({_percent(share.low)} to {_percent(share.high)}) of the energy without "
-        "the profile"
-        + (
-            f", signal {_percent(signal.value)} ({_percent(signal.low)} to {_percent(signal.high)})."
-            if signal
-            else "."
-        )
+        f"Directions of the signal: {whole(parts.rank)} (95{FIXED}% interval {whole(low)}{more}).",
+        f"Random share {_interval(share)} of the energy without the profile"
+        + (f", signal {_interval(signal)}." if signal else "."),
     ]
     if parts.method == "krylov":
         facts.append(
@@ -201,6 +197,10 @@ def _about_parts(parts: Decomposition | None) -> list[str]:
     if parts.heavy_tails:
         facts.append("Heavy-tailed or sparse entries: chances at the edges are upper bounds only.")
     return facts
+
+
+def _interval(share: Interval) -> str:
+    return f"{_percent(share.value)} ({_percent(share.low)} to {_percent(share.high)})"
 
 
 def _percent(share: float) -> str:

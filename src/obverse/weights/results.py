@@ -205,7 +205,7 @@ class Reversal(Record):
 class Finding(Record):
     """One aspect of a layer in words; `random_like` is None where it cannot be told.
 
-    The verdict rests on the parts alone; everything else is a remark.
+    The verdict rests on the parts; everything else is a remark.
     """
 
     aspect: Literal[
@@ -274,11 +274,11 @@ class LayerAudit(Record):
 
 
 FAMILY = 0.05  # chance of any false alarm in a whole audit
-TESTS = 4  # of a layer: two edges, the distance, the mean
+TESTS = 5  # of a layer: two edges, the distance, the mean, blocks
 
 
 def layer_p(layer: LayerAudit) -> float | None:
-    """Of the largest singular value, the smallest and, where they decide, distance and mean (Bonferroni)."""
+    """Of the largest and smallest singular value and, where they decide, distance, mean, blocks (Bonferroni)."""
     parts = layer.parts
     if parts is None:
         return None
@@ -287,6 +287,8 @@ def layer_p(layer: LayerAudit) -> float | None:
         chances.append(parts.distance.p)
     if layer.verdict == "mostly signal" != parts.grade and layer.entries is not None:
         chances.append(layer.entries.mean.p)
+    if layer.verdict == "structured otherwise" != parts.grade and layer.blocks is not None:
+        chances.append(layer.blocks.p)
     found = [p for p in chances if p is not None]
     return min(1.0, TESTS * min(found)) if found else None
 
@@ -335,11 +337,8 @@ class Audit(Record):
         if not tested:
             return ""
         found, level = sum(p < FAMILY for p in tested), f"{100 * FAMILY:g}{FIXED}%"
-        some = (
-            f"{found} of {counted(len(tested), 'layer')}"
-            if found
-            else f"none of {counted(len(tested), 'layer')}"
-        )
+        of = f"of {counted(len(tested), 'layer')}"
+        some = f"{found} {of}" if found else f"none {of}"
         verb = "shows" if found <= 1 else "show"
         return (
             f"{some} {verb} more than noise does when all are tested at once "
