@@ -245,7 +245,7 @@ def test_holm_adjusts_as_its_definition_does():
         expected = None if p is None else max((4 - at) * q for at, q in enumerate(tested) if q <= p)
         assert layer.family_p == (None if p is None else pytest.approx(min(1.0, expected)))
     words = made_audit(*found).family
-    assert words.startswith("3 of 4 layers show more than noise does when all are tested at once")
+    assert words.startswith("tested all at once, 3 of 4 layers show more than noise does (Holm: ")
     assert made_audit(unmeasured()).family == ""
 
 

@@ -178,5 +178,5 @@ def test_hostile_names_run_nothing(browser: Any, tmp_path: Path) -> None:
         two.textContent = "document.title = 'owned'";
         document.body.append(two);
     """)
-    assert browser.title.startswith("Is each layer")
+    assert browser.title.startswith("What in ")
     assert any("Content Security Policy" in entry["message"] for entry in browser.get_log("browser"))

@@ -292,7 +292,8 @@ def test_spikes_are_taken_off_and_nothing_else_is(rows, columns):
     left, right = (one.double() for one in parts.directions())
     outside = change - left @ (left.T @ change)
     outside -= (outside @ right) @ right.T
-    assert float(outside.abs().max()) < 1e-3 * float(change.abs().max())  # float32
+    # the noise put in has a profile without what chance made of it: a few hundredths of it lie outside
+    assert float(outside.square().mean().sqrt()) < 0.05 * parts.summary.scale
     # what stands in their place is noise of the same scale: chi variables of that many degrees of freedom
     rest = (rest.double() / parts.row_scales[:, None] / parts.column_scales / parts.summary.scale).numpy()
     left, right = left.numpy(), right.numpy()

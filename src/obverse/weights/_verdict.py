@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._core import BadInput, counted
-from ._structure import Arrangement
 from .results import (
     Correlations,
     Decomposition,
@@ -24,6 +23,9 @@ from .results import (
     Reversal,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from ._structure import Arrangement
 
 PRUNED_FROM = 0.05  # share of exact zeros
 MEAN_IS_ALL = 0.5  # of the energy

@@ -278,7 +278,7 @@ TESTS = 5  # of a layer: two edges, the distance, the mean, blocks
 
 
 def layer_p(layer: LayerAudit) -> float | None:
-    """Of the largest and smallest singular value and, where they decide, distance, mean, blocks (Bonferroni)."""
+    """Of the largest and smallest singular value and, where they decide, the others (Bonferroni)."""
     parts = layer.parts
     if parts is None:
         return None
@@ -338,11 +338,11 @@ class Audit(Record):
             return ""
         found, level = sum(p < FAMILY for p in tested), f"{100 * FAMILY:g}{FIXED}%"
         of = f"of {counted(len(tested), 'layer')}"
-        some = f"{found} {of}" if found else f"none {of}"
-        verb = "shows" if found <= 1 else "show"
+        if not found:
+            return f"tested all at once, none {of} shows more than noise does (Holm, {level})"
         return (
-            f"{some} {verb} more than noise does when all are tested at once "
-            f"(Holm: at most a {level} chance that any of these is noise)"
+            f"tested all at once, {found} {of} {'shows' if found == 1 else 'show'} more than noise does "
+            f"(Holm: the chance that any of these is noise is {level} at most)"
         )
 
     def to_frame(self) -> Any:
