@@ -87,7 +87,10 @@ def shape_like(shape: tuple[int, ...], random: Random) -> tuple[int, ...]:
 def names_and_shapes(random: Random) -> dict[str, tuple[int, ...]]:
     """One layer under names that mean something to the reader, its parts not always of matching shapes."""
     a, b = random.choice((1, 2, 3, SIDE, 12, 33)), random.choice((1, 2, SIDE, 8, 40))
-    other = lambda shape: shape_like(shape, random)  # noqa: E731
+
+    def other(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape_like(shape, random)
+
     base = random.choice(("fc", "features.0", "h.0.attn", "", "a" * 40, text(random)))
     dot = f"{base}." if base else ""
     return random.choice(
@@ -191,9 +194,10 @@ def safetensors(random: Random) -> Case:
     tensors = entries(random)
     if random.random() < 0.55:
         return Case({"m.safetensors": safetensors_bytes(tensors)}, audit("m.safetensors", random))
-    content: Content = safetensors_bytes(tensors, random)
+    data = safetensors_bytes(tensors, random)
+    content: Content = data
     if random.random() < 0.2:
-        content = some_bytes(content, random)
+        content = some_bytes(data, random)
     elif random.random() < 0.02:
         content = Sparse(struct.pack("<Q", random.choice((100, 2**27, 2**40))) + b"{", 2**31)
     return Case({"m.safetensors": content}, audit("m.safetensors", random))
