@@ -99,7 +99,21 @@ MEASURES: dict[str, Cell] = {
 
 
 def of_layer(records: Sequence[Record], moment: str, name: str) -> list[Row]:
-    return [row for record in records for row in record[moment] if row["layer"] == name]
+    return [_known(row) for record in records for row in record[moment] if row["layer"] == name]
+
+
+def _known(row: Row) -> Row:
+    """A row under the names of the stored ones: audits that take layers apart have others."""
+    if "rank" not in row:
+        return row
+    off = [] if row["verdict"] == "untouched" else ["spectrum"]
+    return row | {
+        "spectrum_distance": row["distance"],
+        "spectrum_rescaled": row["distance"],  # they have no profile
+        "spikes": row["rank"],
+        "spike_share": row["signal_share"],
+        "not_random_like": ", ".join([*off, *row["remarks"].split(", ")]),
+    }
 
 
 def judged(records: Sequence[Record]) -> list[str]:

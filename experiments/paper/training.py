@@ -93,7 +93,7 @@ def audited(net: torch.nn.Module, images: Tensor, began: Mapping[str, Tensor]) -
     found = {}
     weights = net.state_dict()
     for layer in audit(net, data=images).layers:
-        if layer.entries is None or layer.spectrum is None or layer.offsets is None:
+        if layer.entries is None or layer.parts is None or layer.offsets is None:
             continue
         name = f"{layer.name}.weight".replace(".weight.weight", ".weight")
         random = [one for one in layer.reversal if one.source == "random"]
@@ -103,9 +103,10 @@ def audited(net: torch.nn.Module, images: Tensor, began: Mapping[str, Tensor]) -
             "ks": layer.entries.ks.value,
             "kurtosis": layer.entries.kurtosis.value,
             "offsets": layer.offsets.ratio.value,
-            "distance": layer.spectrum.distance.value,
-            "spikes": len(layer.spectrum.spikes),
-            "spike_share": layer.spectrum.spike_share,
+            "distance": None if layer.parts.distance is None else layer.parts.distance.value,
+            "spikes": layer.parts.rank,
+            "spike_share": None if layer.parts.signal_share is None else layer.parts.signal_share.value,
+            "random_share": None if layer.random_share is None else layer.random_share.value,
             "recovery": middle.layer.error.value,
             "recovery_predicted": middle.predicted.error.value,
             "recovery_ratio": middle.ratio.value,

@@ -9,25 +9,31 @@ from obverse.weights._verdict import Thresholds
 from obverse.weights.results import (
     Audit,
     Correlations,
+    Decomposition,
+    Direction,
     Entries,
     Finding,
+    Grade,
     Histogram,
+    Interval,
     LayerAudit,
+    Norms,
     Number,
     Offsets,
     Recovered,
     Reversal,
-    Spectrum,
-    Spike,
     Verdict,
 )
 
 HISTOGRAM = Histogram((-2.0, -1.0, 0.0, 1.0, 2.0), (1, 5, 6, 0))
-SENTENCES = {
-    "random-like": "random-like",
-    "random-like bulk with spikes": "random-like bulk with spikes",
-    "cannot tell": "cannot tell at this resolution: the spectrum is 0.010 to 0.040 away from the law",
-    "not random-like": "not random-like because its spectrum is far from the law",
+SENTENCES: dict[Verdict, str] = {
+    "untouched": "no direction stands out from noise; the spectrum is like that of random numbers",
+    "signal in a random bulk": "2 of 64 directions carry the signal, 4 % of the energy; "
+    "the rest is like random numbers",
+    "mostly signal": "9 of 64 directions carry the signal, 71 % of the energy; "
+    "the rest is like random numbers",
+    "structured otherwise": "the spectrum is not like that of random numbers (0.3 off their distribution)",
+    "cannot tell": "cannot tell: 40 rows and 20 columns that are not empty, at least 32 of each are needed",
     "not judged": "not judged: smaller than 32 on a side",
 }
 
@@ -54,24 +60,39 @@ def made_entries(ks: float = 0.004) -> Entries:
     )
 
 
-def made_spectrum(distance: float = 0.01, spikes: int = 0, **changes: Any) -> Spectrum:
+def made_parts(
+    grade: Grade = "untouched", distance: float = 0.01, rank: int = 0, **changes: Any
+) -> Decomposition:
+    signal = 0.02 * rank
     values: dict[str, Any] = {
+        "rows": 64,
+        "columns": 100,
+        "empty_rows": 0,
+        "empty_columns": 0,
         "method": "exact",
+        "alpha": 0.001,
+        "grade": grade,
+        "sentence": SENTENCES[grade],
+        "rank": rank,
+        "rank_interval": (rank, rank + 1),
+        "rank_is_bound": False,
+        "settled": True,
+        "directions": tuple(Direction(4.0 + at, 3.5 + at, 3.0 + at, 1e-9) for at in range(rank)[::-1]),
+        "upper_p": 0.4,
+        "below": (),
+        "lower_p": 0.3,
+        "null_directions": 0,
         "scale": 0.1,
         "lower": 0.2,
         "upper": 3.0,
+        "kurtosis": 0.1,
+        "heavy_tails": False,
         "distance": Number(distance, 0.002, 0.008, 0.4),
-        "rescaled": Number(0.009, 0.002, 0.008, 0.5),
-        "row_norms": Number(0.05, 0.01, 0.05, 0.5),
-        "column_norms": Number(0.07, 0.01, 0.06, 0.2),
-        "spikes": tuple(Spike(4.0 + at, 3.5 + at, 0.02, 1e-9) for at in range(spikes)),
-        "spike_share": 0.02 * spikes,
-        "stable_rank": Number(30.0, 0.5, 31.0, 0.2),
-        "null_directions": 0,
-        "values": (0.2, 1.0, 2.0, 3.0),
-        "error": None,
+        "profile_share": Number(0.05, null=0.02),
+        "signal_share": Interval(signal, max(signal - 0.01, 0.0), signal + 0.01),
+        "random_share": Interval(1 - signal, 0.99 - signal, min(1.0, 1.01 - signal)),
     }
-    return Spectrum(**(values | changes))
+    return Decomposition(**(values | changes))
 
 
 def made_reversal(ratio: float = 1.02, source: Any = "random", sparsity: float = 5.0) -> Reversal:
@@ -98,11 +119,11 @@ def made_reversal(ratio: float = 1.02, source: Any = "random", sparsity: float =
 
 def made_layer(
     name: str = "h1",
-    verdict: Verdict = "random-like",
+    verdict: Verdict = "untouched",
     *,
     ratio: float = 1.02,
     distance: float = 0.01,
-    spikes: int = 0,
+    rank: int = 0,
     ks: float = 0.004,
     wanting: tuple[Any, ...] = (),
     **changes: Any,
@@ -121,11 +142,15 @@ def made_layer(
         "findings": tuple(Finding(aspect, False, f"{aspect} off") for aspect in wanting),
         "entries": made_entries(ks),
         "offsets": Offsets(64, -0.5, 0.1, Number(5.0, 0.4), 0.3, HISTOGRAM),
-        "spectrum": made_spectrum(distance, spikes),
+        "parts": made_parts("cannot tell" if verdict == "not judged" else verdict, distance, rank),
+        "values": (0.2, 1.0, 2.0, 3.0),
+        "norms": Norms(Number(0.05, 0.01, 0.05, 0.5), Number(0.07, 0.01, 0.06, 0.2)),
         "correlations": correlations,
         "blocks": Number(0.03, 0.01, 0.02, 0.2),
         "reversal": (made_reversal(ratio - 0.01, sparsity=2.0), made_reversal(ratio)),
         "seconds": 0.25,
+        "p": 1e-8 if rank else 0.6,
+        "family_p": 2e-8 if rank else 1.0,
     }
     return LayerAudit(**(values | changes))
 
@@ -140,7 +165,7 @@ def made_audit(*layers: LayerAudit, model: str = "net.safetensors", **settings: 
         model=model,
         layers=layers,
         thresholds=asdict(Thresholds()),
-        settings={"seed": 0, "keep": 1.0, "samples": 32, "budget": 120.0} | settings,
+        settings={"seed": 0, "keep": 1.0, "samples": 32, "exact": None} | settings,
         versions={"obverse": "0", "torch": "2"},
         seconds=1.5,
     )

@@ -12,14 +12,14 @@ import pytest
 from obverse import BadInput
 from obverse.weights._against import CLEAR, compare_audits
 from obverse.weights.results import Number
-from weights.made_audits import made_audit, made_entries, made_layer, made_spectrum, unmeasured
+from weights.made_audits import made_audit, made_entries, made_layer, made_parts, unmeasured
 
 BEFORE = made_audit(
     made_layer("h1"), made_layer("h2"), made_layer("old"), unmeasured("out"), model="before.npz"
 )
 AFTER = made_audit(
     unmeasured("out"),
-    made_layer("h1", "not random-like", ratio=1.5, distance=0.05, spikes=4, ks=0.0041),
+    made_layer("h1", "signal in a random bulk", ratio=1.5, distance=0.05, rank=4, ks=0.0041),
     made_layer("h2", ratio=1.03, rows=128),
     made_layer("new"),
     model="after.npz",
@@ -35,36 +35,37 @@ def test_layers_are_paired_by_name_in_the_order_of_the_later_audit():
 
 def test_a_change_holds_both_numbers_and_their_combined_error():
     _, first, second = compare_audits(BEFORE, AFTER).layers
-    assert (first.verdict_before, first.verdict_after) == ("random-like", "not random-like")
+    assert (first.verdict_before, first.verdict_after) == ("untouched", "signal in a random bulk")
     assert first.ratio is not None
     assert (first.ratio.before, first.ratio.after) == (1.02, 1.5)
     assert first.ratio.error == pytest.approx(math.sqrt(0.02**2 + 0.02**2))
     assert first.distance is not None
     assert first.distance.error == pytest.approx(math.sqrt(2) * 0.002)
-    assert first.spikes is not None
-    assert (first.spikes.before, first.spikes.after, first.spikes.error) == (0, 4, None)
+    assert first.rank is not None
+    # intervals of 0 to 1 and 4 to 5, 1.96 standard errors to either side
+    assert (first.rank.before, first.rank.after) == (0, 4)
+    assert first.rank.error == pytest.approx(math.sqrt(2) * 0.5 / 1.96)
+    assert first.random_share is not None
+    assert (first.random_share.before, first.random_share.after) == (1.0, 0.92)
+    assert first.random_share.error == pytest.approx(math.hypot(0.005, 0.01) / 1.96)
     assert (second.shape_before, second.shape_after) == ((64, 100), (128, 100))
 
 
 def test_the_mark_stands_where_a_change_exceeds_its_error():
     _, first, second = compare_audits(BEFORE, AFTER).layers
-    clear = {name: getattr(first, name).clear for name in ("ratio", "distance", "spikes", "ks")}
-    assert clear == {"ratio": True, "distance": True, "spikes": False, "ks": False}
+    clear = {name: getattr(first, name).clear for name in ("random_share", "rank", "ratio", "distance", "ks")}
+    assert clear == {"random_share": True, "rank": True, "ratio": True, "distance": True, "ks": False}
     assert second.ratio is not None
     assert not second.ratio.clear
     assert str(second.ratio) == "1.02 → 1.03"
     assert str(first.ratio) == "1.02 → 1.5*"
 
 
-def test_the_error_of_a_density_counts_too():
-    exact, rough = (
-        made_audit(made_layer(spectrum=made_spectrum(distance, error=error)))
-        for distance, error in ((0.01, None), (0.02, 0.02))
-    )
-    (change,) = compare_audits(exact, rough).layers
-    assert change.distance is not None
-    assert change.distance.error == pytest.approx(math.hypot(0.002, 0.002, 0.02))
-    assert not change.distance.clear
+def test_lower_bounds_are_counted_without_an_error():
+    exact, bound = (made_audit(made_layer(parts=made_parts(rank_is_bound=bound))) for bound in (False, True))
+    (change,) = compare_audits(exact, bound).layers
+    assert change.rank is not None
+    assert change.rank.error is None
 
 
 def test_without_a_standard_error_there_is_no_mark():
@@ -78,8 +79,8 @@ def test_without_a_standard_error_there_is_no_mark():
 
 def test_what_one_did_not_measure_is_no_change():
     found = compare_audits(made_audit(made_layer("out")), made_audit(unmeasured("out"))).layers[0]
-    assert found.ratio is found.distance is found.spikes is found.ks is None
-    assert str(found) == "out: random-like → not judged, shape 64 × 100 → 10 × 64"
+    assert found.ratio is found.distance is found.rank is found.random_share is found.ks is None
+    assert str(found) == "out: untouched → not judged, shape 64 × 100 → 10 × 64"
 
 
 def test_marks_by_chance_are_as_rare_as_two_standard_errors_say():
@@ -99,25 +100,25 @@ def test_marks_by_chance_are_as_rare_as_two_standard_errors_say():
 
 def test_the_summary_says_how_many_verdicts_changed_and_how():
     assert compare_audits(BEFORE, AFTER).summary == (
-        "3 layers in both: 1 verdict changed (1 random-like → not random-like); "
-        "recovery ratio clearly higher in 1, lower in 0; 1 only before; 1 only after"
+        "3 layers in both: 1 verdict changed (1 untouched → signal in a random bulk); "
+        "random share clearly higher in 0, lower in 1; 1 only before; 1 only after"
     )
     assert compare_audits(AFTER, BEFORE).summary.startswith(
-        "3 layers in both: 1 verdict changed (1 not random-like → random-like); "
-        "recovery ratio clearly higher in 0, lower in 1"
+        "3 layers in both: 1 verdict changed (1 signal in a random bulk → untouched); "
+        "random share clearly higher in 1, lower in 0"
     )
     same = compare_audits(made_audit(made_layer()), made_audit(made_layer()))
-    assert same.summary == "1 layer in both: no verdict changed; recovery ratio clearly changed in none"
+    assert same.summary == "1 layer in both: no verdict changed; random share clearly changed in none"
     assert compare_audits(made_audit(), AFTER).summary == "no layer is in both; 4 only after"
 
 
 def test_as_text_it_names_every_layer():
     assert str(compare_audits(BEFORE, AFTER)).splitlines()[1:] == [
         "  out: not judged",
-        "  h1: random-like → not random-like, ratio 1.02 → 1.5*, spectrum 0.01 → 0.05*, spikes 0 → 4, "
-        "KS 0.004 → 0.0041",
-        "  h2: random-like, shape 64 × 100 → 128 × 100, ratio 1.02 → 1.03, spectrum 0.01 → 0.01, "
-        "spikes 0 → 0, KS 0.004 → 0.004",
+        "  h1: untouched → signal in a random bulk, random share 1 → 0.92*, directions 0 → 4*, "
+        "ratio 1.02 → 1.5*, bulk 0.01 → 0.05*, KS 0.004 → 0.0041",
+        "  h2: untouched, shape 64 × 100 → 128 × 100, random share 1 → 1, directions 0 → 0, "
+        "ratio 1.02 → 1.03, bulk 0.01 → 0.01, KS 0.004 → 0.004",
         "  old: only before",
         "  new: only after",
     ]

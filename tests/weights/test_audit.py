@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from math import sqrt
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,9 @@ from scipy.linalg import svdvals
 from torch import nn
 
 from obverse._core.errors import BadInput
-from obverse.weights import Audit, LayerAudit, Thresholds, audit, open_weights, weights_of
-from obverse.weights._marchenko_pastur import edges
-from weights.exact_spectra import normal_singular_values
+from obverse.weights import Audit, LayerAudit, Thresholds, audit, decompose, open_weights, weights_of
+from obverse.weights.results import TESTS, with_family
+from weights.made_audits import made_audit, made_layer, made_parts, unmeasured
 
 
 def normal(rows: int, columns: int, seed: int = 0) -> torch.Tensor:
@@ -46,7 +45,7 @@ def test_the_same_seed_gives_the_same_audit_in_any_order_and_company():
     assert by_name(first)["b"] == by_name(audit({"b": layers["b"]}, seed=3))["b"]
     other = by_name(audit(layers, seed=4))
     assert other["a"].reversal != by_name(first)["a"].reversal
-    assert other["a"].spectrum.distance == by_name(first)["a"].spectrum.distance  # nothing random in it
+    assert other["a"].parts == by_name(first)["a"].parts  # nothing random in it
 
 
 def test_everything_that_has_weights_is_audited_the_same(tmp_path):
@@ -89,9 +88,9 @@ def test_every_layer_is_listed_and_small_ones_are_not_judged():
     last = result.layers[2]
     assert last.verdict == "not judged"
     assert last.sentence == "too small to judge (a side of 10, at least 32 needed)"
-    assert last.spectrum is None
+    assert last.parts is last.p is None
     assert last.findings == ()
-    assert result.summary == "2 layers: 2 random-like (1 too small to judge)"
+    assert result.summary == "2 layers: 2 untouched (1 not judged)"
     assert str(result).splitlines()[0] == result.summary
     assert len(str(result).splitlines()) == 4
 
@@ -104,11 +103,14 @@ def test_the_smallest_side_that_is_judged_can_be_set():
     assert none.summary == "no layer of 3 is large enough to judge"
 
 
-@pytest.mark.parametrize("value", [0.0, -1.5])
-def test_a_constant_matrix_is_named(value):
-    layer = audit({"w": torch.full((40, 50), value)}).layers[0]
-    assert layer.verdict == "not random-like"
-    assert layer.sentence == f"not random-like: all entries are {value:g}"
+def test_a_constant_matrix_is_named():
+    layer = audit({"w": torch.full((40, 50), -1.5)}).layers[0]
+    assert layer.verdict == "mostly signal"
+    assert (
+        layer.sentence == "1 of 40 directions carries everything; the others are empty: all entries are -1.5"
+    )
+    nothing = audit({"w": torch.zeros(40, 50)}).layers[0]
+    assert (nothing.verdict, nothing.sentence) == ("not judged", "not judged: all entries are 0")
 
 
 def test_tied_weights_are_listed_once():
@@ -121,10 +123,10 @@ def test_tied_weights_are_listed_once():
 def test_modules_state_dicts_and_weights_are_audited_alike():
     net = small_net()
     results = [audit(net), audit(net.state_dict()), audit(weights_of(net))]
-    numbers = [[(layer.rows, layer.verdict, layer.spectrum) for layer in result] for result in results]
+    numbers = [[(layer.rows, layer.verdict, layer.values) for layer in result] for result in results]
     assert [[one[:2] for one in layers] for layers in numbers] == [[one[:2] for one in numbers[0]]] * 3
     for layers in numbers:
-        assert layers[0][2].values == numbers[0][0][2].values
+        assert layers[0][2] == numbers[0][0][2]
 
 
 def test_the_net_is_left_as_it_was():
@@ -163,8 +165,6 @@ def test_data_needs_a_net_to_run_through():
         ({"keep": 1.5}, "keep in (0, 1]"),
         ({"keep": float("nan")}, "keep in (0, 1]"),
         ({"samples": 1}, "at least 2 samples"),
-        ({"budget": -1.0}, "a budget of at least 0 seconds"),
-        ({"budget": float("nan")}, "a budget of at least 0 seconds"),
     ],
 )
 def test_options_out_of_range_are_refused(options, words):
@@ -174,9 +174,7 @@ def test_options_out_of_range_are_refused(options, words):
     assert "; got " in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"level": 0}, {"level": 1.0}, {"spike_share": 1.2}, {"norm_spread": -1}, {"min_side": True}]
-)
+@pytest.mark.parametrize("wrong", [{"level": 0}, {"level": 1.0}, {"norm_spread": -1}, {"min_side": True}])
 def test_thresholds_out_of_range_are_refused(wrong):
     with pytest.raises(BadInput):
         Thresholds(**wrong)
@@ -189,14 +187,14 @@ def test_progress_is_told_before_each_layer_and_at_the_end():
 
 
 def test_what_was_asked_for_is_written_down():
-    thresholds = Thresholds(level=0.01, spike_share=0.3)
-    result = audit(small_net(), keep=0.5, samples=8, budget=7.0, seed=5, thresholds=thresholds)
+    thresholds = Thresholds(level=0.01, norm_spread=0.3)
+    result = audit(small_net(), keep=0.5, samples=8, exact=True, seed=5, thresholds=thresholds)
     assert result.model == "Sequential"
     assert audit({"w": normal(40, 40)}).model == "weights"
     assert audit({"w": normal(40, 40)}, model="mine.pt").model == "mine.pt"
-    assert result.settings == {"seed": 5, "keep": 0.5, "samples": 8, "budget": 7.0, "data": False}
+    assert result.settings == {"seed": 5, "keep": 0.5, "samples": 8, "exact": True, "data": False}
     assert result.thresholds["level"] == 0.01
-    assert result.thresholds["spike_share"] == 0.3
+    assert result.thresholds["norm_spread"] == 0.3
     assert set(result.versions) == {"obverse", "torch", "python"}
     reversal = result.layers[0].reversal[0]
     assert reversal.samples == 8
@@ -220,15 +218,35 @@ def biased() -> nn.Sequential:
     return net
 
 
-@pytest.mark.parametrize("budget", [60.0, 0.0])
-def test_an_audit_is_plain_json(budget):
-    result = audit(biased(), data=normal(40, 36), budget=budget)
+@pytest.mark.parametrize("exact", [True, False])
+def test_an_audit_is_plain_json(exact):
+    result = audit(biased(), data=normal(40, 36), exact=exact)
     text = json.dumps(result.to_dict(), allow_nan=False)  # and nothing that json doesn't know
     back = json.loads(text)
     assert [layer["name"] for layer in back["layers"]] == [layer.name for layer in result]
-    assert back["layers"][0]["spectrum"]["distance"]["p"] == result.layers[0].spectrum.distance.p
-    assert back["layers"][0]["spectrum"]["method"] == ("exact" if budget else "lanczos")
+    first, parts = back["layers"][0], result.layers[0].parts
+    assert first["parts"]["random_share"]["low"] == parts.random_share.low
+    assert first["parts"]["method"] == ("exact" if exact else "krylov")
+    assert 0 <= first["p"] <= first["family_p"] <= 1
     assert back["thresholds"] == result.thresholds
+
+
+def test_holm_adjusts_as_its_definition_does():
+    chances = [0.001, 0.4, 0.02, None, 0.012]
+    made = [
+        replace(made_layer(f"{at}"), parts=None if p is None else made_parts(upper_p=p / TESTS, lower_p=1.0))
+        for at, p in enumerate(chances)
+    ]
+    found = with_family(made)
+    assert [layer.p for layer in found] == pytest.approx(chances)
+    # brute force: the largest of (n − rank) · p over all that are no larger
+    tested = sorted(p for p in chances if p is not None)
+    for layer, p in zip(found, chances, strict=True):
+        expected = None if p is None else max((4 - at) * q for at, q in enumerate(tested) if q <= p)
+        assert layer.family_p == (None if p is None else pytest.approx(min(1.0, expected)))
+    words = made_audit(*found).family
+    assert words.startswith("tested all at once, 3 of 4 layers show more than noise does (Holm: ")
+    assert made_audit(unmeasured()).family == ""
 
 
 def test_offsets_are_those_of_the_layer():
@@ -240,48 +258,32 @@ def test_offsets_are_those_of_the_layer():
     assert audit({"w": normal(40, 40)}).layers[0].offsets is None
 
 
-def test_the_spectrum_has_its_numbers_from_the_matrix():
+def test_the_parts_are_those_of_decompose_and_what_is_left_is_ordinary():
     generator = torch.Generator().manual_seed(4)
     left, right = torch.randn(60, 1, generator=generator), torch.randn(1, 90, generator=generator)
     matrix = 0.05 * (torch.randn(60, 90, generator=generator) + left @ right)
-    spectrum = audit({"w": matrix}).layers[0].spectrum
-    values = svdvals(matrix.double().numpy())
-    energy = float((values**2).sum())
-    assert spectrum.method == "exact"
-    assert spectrum.stable_rank.value == pytest.approx(energy / values[0] ** 2, rel=1e-5)
-    assert len(spectrum.spikes) == 1
-    assert spectrum.spike_share == pytest.approx(values[0] ** 2 / energy, rel=1e-5)
-    assert (spectrum.lower, spectrum.upper) == pytest.approx(edges(60, 90, spectrum.scale))
-    assert spectrum.scale == pytest.approx(0.05, rel=0.05)  # 60 · 90 entries, 1 % standard error
-    assert np.array(spectrum.values) == pytest.approx(values[::-1], abs=1e-5)
-    # a spike is told once: with noise in its place, norms, cosines and the rescaled spectrum are ordinary
-    assert min(spectrum.rescaled.p, spectrum.row_norms.p, spectrum.column_norms.p) > 0.001
-
-
-@pytest.mark.parametrize(("rows", "columns"), [(40, 40), (100, 150), (50, 1000)])
-def test_the_stable_rank_of_noise_is_its_null(rows, columns):
-    random, draws = np.random.default_rng(rows), 200
-    null = audit({"w": normal(rows, columns)}).layers[0].spectrum.stable_rank
-    drawn = [normal_singular_values(rows, columns, random) for _ in range(draws)]
-    ranks = np.array([float(one @ one) / one[-1] ** 2 for one in drawn])
-    # standard errors, and a quarter of the spread for the edge's own finite size
-    assert abs(ranks.mean() - null.null) < 4 * ranks.std() / sqrt(draws) + null.spread / 4
-    assert ranks.std() == pytest.approx(null.spread, rel=4 / sqrt(2 * draws) + 0.1)
+    layer = audit({"w": matrix}).layers[0]
+    expected = decompose(matrix, alpha=Thresholds().level)
+    assert layer.parts == expected.summary
+    assert layer.parts.rank == 1
+    # singular values of the matrix without its profile
+    scaled = matrix.double() / expected.row_scales[:, None] / expected.column_scales
+    assert np.array(layer.values) == pytest.approx(svdvals(scaled.numpy())[::-1], rel=1e-4)
+    # a direction is told once: with noise in its place, norms and cosines are ordinary
+    assert min(layer.norms.rows.p, layer.norms.columns.p, *(one.rms.p for one in layer.correlations)) > 0.001
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
 def test_other_precisions_are_read(dtype):
     matrix = normal(64, 80).to(dtype)
     layer = audit({"w": matrix}).layers[0]
-    expected = svdvals(matrix.double().numpy())
-    assert layer.spectrum.values[-1] == pytest.approx(expected[0], rel=1e-5)
-    assert layer.verdict == "random-like"
+    assert layer.values == audit({"w": matrix.float()}).layers[0].values
+    assert layer.verdict == "untouched"
 
 
-def test_a_layer_without_time_for_exact_values_gets_a_density():
-    exact, quick = (audit({"w": normal(200, 260)}, budget=budget).layers[0] for budget in (120.0, 0.0))
-    assert (exact.spectrum.method, quick.spectrum.method) == ("exact", "lanczos")
-    assert exact.spectrum.error is None
-    assert abs(quick.spectrum.distance.value - exact.spectrum.distance.value) < 3 * quick.spectrum.error
-    assert quick.spectrum.stable_rank.value == pytest.approx(exact.spectrum.stable_rank.value, rel=1e-2)
-    assert quick.verdict == exact.verdict == "random-like"
+def test_few_singular_values_give_the_same_verdict_as_all():
+    exact, quick = (audit({"w": normal(200, 260)}, exact=exact).layers[0] for exact in (True, False))
+    assert (exact.parts.method, quick.parts.method) == ("exact", "krylov")
+    assert quick.verdict == exact.verdict == "untouched"
+    middle = [np.quantile(layer.values, [0.1, 0.5, 0.9]) for layer in (exact, quick)]
+    assert middle[1] == pytest.approx(middle[0], rel=0.1)

@@ -61,7 +61,7 @@ def test_page_is_whole_quiet_and_readable(
     boxes = browser.execute_script(
         "return [...document.querySelectorAll('.cell svg')].map(e => e.getBoundingClientRect().toJSON())"
     )
-    assert len(boxes) == 8 * 6 - 2  # eight layers are judged, two of them have no offsets
+    assert len(boxes) == 8 * 7 - 2  # eight layers are judged, two of them have no offsets
     assert min(box["width"] for box in boxes) >= 130
     assert max(box["right"] for box in boxes) <= size[0]
 
@@ -71,9 +71,9 @@ def test_layers_can_be_sorted(browser: Any, pages: dict[str, Path]) -> None:
     audit = sample_audit()
     order = [layer.name for layer in audit.layers]
     assert names(browser) == order
-    spectra = {layer.name: layer.spectrum for layer in audit.layers}
+    spectra = {layer.name: layer.parts for layer in audit.layers}
     ratios = {layer.name: layer.ratio for layer in audit.layers}
-    worst = ("not random-like", "random-like bulk with spikes", "random-like", "not judged")
+    worst = ("structured otherwise", "mostly signal", "signal in a random bulk", "untouched", "not judged")
     sizes = {layer.name: layer.rows * layer.columns for layer in audit.layers}
     verdicts = {layer.name: layer.verdict for layer in audit.layers}
 
@@ -87,7 +87,10 @@ def test_layers_can_be_sorted(browser: Any, pages: dict[str, Path]) -> None:
         "distance": sorted(
             order, key=lambda name: last_if_none(spectra[name] and spectra[name].distance.value)
         ),
-        "spikes": sorted(order, key=lambda name: last_if_none(spectra[name] and len(spectra[name].spikes))),
+        "rank": sorted(order, key=lambda name: last_if_none(spectra[name] and spectra[name].rank)),
+        "random": sorted(
+            order, key=lambda name: last_if_none(spectra[name] and -spectra[name].random_share.value)
+        ),
         "size": sorted(order, key=lambda name: -sizes[name]),
         "order": order,
     }
@@ -99,7 +102,7 @@ def test_layers_can_be_sorted(browser: Any, pages: dict[str, Path]) -> None:
     assert names(browser) == order[::-1]
     chosen.select_by_value("ratio")
     assert names(browser)[-1] == order[-1]  # what was not measured stays last
-    assert verdicts[names(browser)[-2]] == "not random-like"
+    assert verdicts[names(browser)[-2]] == "mostly signal"
 
 
 def test_layers_can_be_filtered_by_keyboard(browser: Any, pages: dict[str, Path]) -> None:
@@ -114,9 +117,9 @@ def test_layers_can_be_filtered_by_keyboard(browser: Any, pages: dict[str, Path]
     assert len(names(browser)) == 9
     box = browser.find_element(By.CSS_SELECTOR, "input[value=good]")
     box.send_keys(Keys.SPACE)
-    assert len(names(browser)) == 5
+    assert len(names(browser)) == 4
     browser.find_element(By.ID, "changed").send_keys(Keys.SPACE)
-    changed = ["spiked", "row_scales", "correlated", "pruned"]
+    changed = ["spiked", "correlated", "pruned"]
     assert [name.split(".")[2] for name in names(browser)] == changed
     summary = browser.find_element(By.CSS_SELECTOR, ".layer:not([hidden]) summary")
     summary.send_keys(Keys.ENTER)
@@ -175,5 +178,5 @@ def test_hostile_names_run_nothing(browser: Any, tmp_path: Path) -> None:
         two.textContent = "document.title = 'owned'";
         document.body.append(two);
     """)
-    assert browser.title.startswith("Is each layer")
+    assert browser.title.startswith("What in ")
     assert any("Content Security Policy" in entry["message"] for entry in browser.get_log("browser"))

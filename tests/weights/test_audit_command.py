@@ -13,18 +13,23 @@ import pytest
 import torch
 
 from obverse.weights._verdict import Thresholds
-from obverse.weights.results import Audit, Number, Offsets, read_audit, write_audit
+from obverse.weights.results import Audit, Finding, Number, Offsets, read_audit, write_audit
 from present.test_progress import on_a_terminal
 from training.helpers import files_below
 from training.helpers import obverse as obverse_process
-from weights.made_audits import HISTOGRAM, made_audit, made_layer, made_spectrum, unmeasured
+from weights.made_audits import HISTOGRAM, made_audit, made_layer, made_parts, unmeasured
 
 LONG = "model.layers.31.self_attn.q_proj"
 AUDIT = made_audit(
     made_layer(LONG),
-    made_layer("h2", "random-like bulk with spikes", spikes=12, rows=11008, columns=4096),
+    made_layer("h2", "signal in a random bulk", rank=12, rows=11008, columns=4096, wanting=("recovery",)),
     made_layer(
-        "h3", "not random-like", ratio=1.53, distance=0.08, spikes=3, wanting=("spectrum", "recovery")
+        "h3",
+        "structured otherwise",
+        ratio=1.53,
+        distance=0.08,
+        rank=3,
+        findings=(Finding("parts", False, "off", decides=True), Finding("recovery", False, "off")),
     ),
     unmeasured(),
 )
@@ -45,12 +50,15 @@ def fine(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def weights(tmp_path: Path) -> Path:
-    """One random matrix, one that is anything but, one that is too small."""
+    """A random matrix, one with unequal rows, one with a signal, one that is too small."""
     random = np.random.default_rng(3)
     gaussian = random.standard_normal((64, 96)).astype(np.float32)
     scales = np.linspace(0.1, 3, 64, dtype=np.float32)[:, None]
     path = tmp_path / "weights.npz"
-    np.savez(path, fine=gaussian, uneven=gaussian * scales, small=gaussian[:8, :9])
+    taught = (
+        gaussian + 2 * np.outer(random.standard_normal(64), random.standard_normal(96)).astype(np.float32) / 4
+    )
+    np.savez(path, fine=gaussian, uneven=gaussian * scales, taught=taught, small=gaussian[:8, :9])
     return path
 
 
@@ -76,8 +84,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 @pytest.mark.parametrize(
     ("width", "titles"),
     [
-        (80, "layer shape KS spectrum ratio verdict"),
-        (120, "layer shape law KS offsets spectrum norms cosine ratio 95 % verdict"),
+        (80, "layer random signal verdict"),
+        (120, "layer shape random 95 % signal bulk law KS offsets ratio verdict"),
     ],
 )
 def test_the_table_fits_and_says_what_matters(obverse, monkeypatch, file, width, titles):
@@ -85,44 +93,54 @@ def test_the_table_fits_and_says_what_matters(obverse, monkeypatch, file, width,
     done = obverse("audit", file)
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    assert lines[0].split() == titles.split()
-    assert all(len(line) <= width for line in lines[:12])
-    rows = {line.split()[0]: line for line in lines[2:6]}
-    assert re.search(r" 64×100 .* 0\.010 .* 1\.02 .*random-like$", rows["m.l.31.self_attn.q_proj"].rstrip())
-    assert re.search(r" 11008×4096 .* 0\.010 \+12 .*bulk, 12 spikes$", rows["h2"].rstrip())
-    assert re.search(r" 0\.080 \+3\* .* 1\.53\* .*not random-like$", rows["h3"].rstrip())
-    assert re.search(r" 10×64 .* – .*not judged$", rows["out"].rstrip())
-    assert "*: differs from random entries: what the verdict rests on" in " ".join(done.out.split())
-    assert lines[-2] == "h3: not random-like because its spectrum is far from the law"
-    assert lines[-1] == (
-        "3 layers: 1 random-like, 1 random-like bulk with spikes, 1 not random-like (1 too small to judge)"
+    assert lines[0] == f"h2: {AUDIT.layers[1].parts.sentence}"
+    assert lines[1] == f"h3: {AUDIT.layers[2].parts.sentence}"
+    assert set(lines[2].split()) >= set(titles.split())
+    assert all(len(line) <= width for line in lines[2:8])
+    rows = {line.split()[0]: line for line in lines[4:8]}
+    assert re.search(
+        r" 100% .* 0/64 .*untouched$",
+        next(row for name, row in rows.items() if name.endswith("q_proj")).rstrip(),
     )
+    assert re.search(r" 76% .* 12/4096 .*signal in a random bulk$", rows["h2"].rstrip())
+    assert re.search(r" 94% .* 3/64\* .*structured otherwise$", rows["h3"].rstrip())
+    assert re.search(r" – .*not judged$", rows["out"].rstrip())
+    assert "*: more than noise shows: what the verdict rests on" in " ".join(done.out.split())
+    assert (
+        "3 layers: 1 untouched, 1 signal in a random bulk, 1 structured otherwise (1 not judged)"
+        in " ".join(done.out.split())
+    )
+    assert "2 of 3 layers show more than noise does" in " ".join(lines[-3:])
 
 
-def test_a_wide_table_has_the_interval_and_the_law(obverse, file):
+def test_a_wide_table_has_the_interval_and_the_distance(obverse, monkeypatch, file):
+    monkeypatch.setenv("COLUMNS", "160")
     done = obverse("audit", file)
-    assert "1.49–1.57" in done.out
-    assert re.search(r"^h3 .* t +0\.004 +5\.00 +0\.080", done.out, re.MULTILINE)
+    assert re.search(r"^h3 .* 94% +93–95% +3/64\* +0\.080 +t +0\.004 +5\.00", done.out, re.MULTILINE)
 
 
-def test_offsets_that_are_all_alike_and_estimated_spectra(obverse, tmp_path):
+def test_offsets_that_are_all_alike_and_estimated_spectra(obverse, monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "160")
     offsets = Offsets(64, -0.5, 0.0, Number(1e9), 1.0, HISTOGRAM)
-    layer = made_layer(offsets=offsets, spectrum=made_spectrum(method="lanczos", error=0.01))
+    layer = made_layer(offsets=offsets, parts=made_parts(method="krylov", rank_is_bound=True, below=(0.1,)))
     write_audit(made_audit(layer), tmp_path / "a.json")
-    assert re.search(r"^h1 .* ∞ +≈0\.010 ", obverse("audit", tmp_path / "a.json").out, re.MULTILINE)
+    assert re.search(
+        r"^h1 .* ≥0/64 −1 +≈0\.010 .* ∞ ", obverse("audit", tmp_path / "a.json").out, re.MULTILINE
+    )
 
 
 def test_piped_output_has_no_escape_codes_and_100_columns(file):
     done = obverse_process("audit", file, COLUMNS="")
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
-    assert "95 %" in done.stdout.splitlines()[0]
-    assert 80 < len(done.stdout.splitlines()[1]) <= 100
+    titles = next(line for line in done.stdout.splitlines() if line.startswith("layer"))
+    assert "95 %" in titles
+    assert 80 < len(titles) <= 100
 
 
 @pytest.mark.parametrize("name", ["[red]h[/red]", "\x1b[2Jh", "h\nnext", "h\r\x07", "=h", ":smile:", "汉字"])
 def test_a_layer_may_be_called_anything(obverse, tmp_path, name):
-    write_audit(made_audit(made_layer(name, "not random-like", sentence=name)), tmp_path / "a.json")
+    write_audit(made_audit(made_layer(name, "structured otherwise", sentence=name)), tmp_path / "a.json")
     for words in ([], ["--against", tmp_path / "a.json"]):
         done = obverse("audit", tmp_path / "a.json", *words)
         assert (done.code, done.err) == (0, "")
@@ -136,27 +154,29 @@ def test_a_net_of_300_layers_is_one_table(obverse, tmp_path):
     write_audit(made_audit(*layers), tmp_path / "a.json")
     out = obverse("audit", tmp_path / "a.json").out
     assert len(re.findall(r"^model\.layers\.\d+\.mlp\.down_proj ", out, re.MULTILINE)) in (0, 300)
-    assert len(re.findall(r"random-like *$", out, re.MULTILINE)) == 301
+    assert len(re.findall(r"untouched *$", out, re.MULTILINE)) == 301
 
 
 # What is measured
 
 
 def test_weights_are_measured_and_judged(obverse, weights, tmp_path):
-    done = obverse("audit", weights, "--out", tmp_path / "out", "--fail-on", "not-random-like")
+    done = obverse("audit", weights, "--out", tmp_path / "out", "--fail-on", "signal")
     assert done.code == 3, done
-    assert done.err == "obverse: --fail-on not-random-like: 1 of 3 layers\n"
-    assert re.search(r"^fine .*random-like *$", done.out, re.MULTILINE)
-    assert re.search(r"^uneven .*not random-like *$", done.out, re.MULTILINE)
+    assert done.err == "obverse: --fail-on signal: 1 of 4 layers\n"
+    assert re.search(r"^fine .*untouched *$", done.out, re.MULTILINE)
+    assert re.search(r"^uneven .*untouched *$", done.out, re.MULTILINE)
     assert re.search(r"^small .*not judged *$", done.out, re.MULTILINE)
     found = read_audit(tmp_path / "out")
     assert found.model == str(weights)
     assert {layer.name: layer.verdict for layer in found} == {
-        "fine": "random-like",
-        "uneven": "not random-like",
+        "fine": "untouched",
+        "uneven": "untouched",
+        "taught": "signal in a random bulk",
         "small": "not judged",
     }
-    assert f"uneven: {found.layers[1].sentence}" in done.out.splitlines()
+    assert f"taught: {found.layers[2].parts.sentence}" in done.out.splitlines()
+    assert "norms" in {one.aspect for one in found.layers[1].findings if one.random_like is False}
 
 
 def test_the_same_seed_gives_the_same_audit(obverse, weights):
@@ -168,14 +188,14 @@ def test_the_same_seed_gives_the_same_audit(obverse, weights):
 
 
 def test_the_flags_reach_the_audit(obverse, weights, asked):
-    words = ("--keep", "0.5", "--samples", "7", "--budget", "3.5", "--seed", "11", "--layers", "f*")
+    words = ("--keep", "0.5", "--samples", "7", "--exact", "--seed", "11", "--layers", "f*")
     limits = ("--threshold", "level=0.01", "--threshold", "min_side=8")
     assert obverse("audit", weights, *words, *limits).code == 0
     assert [one.name for one in asked["net"]] == ["fine"]
-    assert {name: asked[name] for name in ("keep", "samples", "budget", "seed", "model", "data")} == {
+    assert {name: asked[name] for name in ("keep", "samples", "exact", "seed", "model", "data")} == {
         "keep": 0.5,
         "samples": 7,
-        "budget": 3.5,
+        "exact": True,
         "seed": 11,
         "model": str(weights),
         "data": None,
@@ -192,7 +212,7 @@ def test_without_flags_the_audit_has_its_own_defaults(obverse, weights, asked):
 
 def test_the_help_tells_defaults_and_thresholds(obverse):
     text = re.sub(r"[\s│]+", " ", obverse("audit", "--help").out)
-    for shown in ("kept [1].", "sparsity [32].", "estimated [120].", "random [0].", "[never]", "status 3"):
+    for shown in ("kept [1].", "sparsity [32].", "random [0].", "[never]", "status 3"):
         assert shown in text, shown
     assert "level=0.001, min_side=32," in text
 
@@ -200,8 +220,8 @@ def test_the_help_tells_defaults_and_thresholds(obverse):
 def test_a_terminal_shows_a_bar_for_the_layers(weights):
     code, shown = on_a_terminal("audit", str(weights), "--samples", "4")
     assert code == 0, shown
-    assert re.search(r"weights\.npz .* 3/3 ", shown)
-    assert re.search(r" [0-2]/3 .* uneven", shown)
+    assert re.search(r"weights\.npz .* 4/4 ", shown)
+    assert re.search(r" [0-3]/4 .* uneven", shown)
 
 
 # A run and its data
@@ -263,7 +283,7 @@ def test_out_takes_json_csv_and_the_page(obverse, file, tmp_path):
         assert [row["layer"] for row in csv.DictReader(stream)] == [LONG, "h2", "h3", "out"]
     assert "<html" in (out / "audit.html").read_text()
     assert read_audit(out) == AUDIT
-    assert obverse("audit", out).out.splitlines()[0].startswith("layer"), "a directory with an audit"
+    assert re.search("^layer ", obverse("audit", out).out, re.MULTILINE), "a directory with an audit"
 
 
 def test_without_out_nothing_is_written(obverse, file, tmp_path, monkeypatch):
@@ -288,10 +308,10 @@ def test_against_says_what_changed(obverse, file, fine, tmp_path):
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
     assert lines[0] == "fine → net.safetensors"
-    assert lines[1].split() == ["layer", "verdict", "ratio", "spectrum", "spikes", "KS"]
+    assert lines[1].split() == ["layer", "verdict", "random", "signal", "ratio", "bulk", "KS"]
     assert "only before: h1" in lines
     assert "only after: h2, h3, out" in lines
-    assert "1 layer in both: no verdict changed; recovery ratio clearly changed in none; " in lines[-2]
+    assert "1 layer in both: no verdict changed; random share clearly changed in none; " in lines[-2]
     assert files_below(tmp_path / "out") == {"audit.json", "audit.csv", "audit.html", "against.json"}
     assert read_audit(tmp_path / "out" / "against.json") == FINE
     assert obverse("audit", file, "--out", tmp_path / "out").code == 0
@@ -308,9 +328,9 @@ def test_changes_are_marked_and_fit(obverse, monkeypatch, tmp_path, width):
     lines = obverse("audit", tmp_path / "b.json", "--against", tmp_path / "a.json").out.splitlines()
     assert all(len(line) <= width for line in lines[:8])
     row = next(line for line in lines if line.startswith("h3"))
-    assert re.search(r"random-like → not +1\.02 → 1\.53\* +0\.010 → 0\.080\* +0 → 3", row)
+    assert re.search(r"untouched → structured +1\.00 → 0\.94\* +0 → 3\*", row)
     assert "note: measured with different settings: keep" in lines
-    assert lines[-1].startswith("2 layers in both: 1 verdict changed (1 random-like → not random-like)")
+    assert lines[-1].startswith("2 layers in both: 1 verdict changed (1 untouched → structured otherwise)")
 
 
 def test_a_model_is_measured_against_an_audit_made_before(obverse, weights, tmp_path):
@@ -338,13 +358,14 @@ def test_nothing_in_common_is_said_too(obverse, fine, tmp_path):
     ("name", "when", "code"),
     [
         ("audit.json", "never", 0),
-        ("audit.json", "not-random-like", 3),
-        ("audit.json", "spikes", 3),
-        ("fine.json", "not-random-like", 0),
-        ("fine.json", "spikes", 0),
-        ("spiked.json", "not-random-like", 0),
-        ("spiked.json", "spikes", 3),
-        ("structured.json", "spikes", 3),
+        ("audit.json", "structured", 3),
+        ("audit.json", "signal", 3),
+        ("fine.json", "structured", 0),
+        ("fine.json", "signal", 0),
+        ("spiked.json", "structured", 0),
+        ("spiked.json", "mostly-signal", 0),
+        ("spiked.json", "signal", 3),
+        ("structured.json", "mostly-signal", 3),
     ],
 )
 def test_fail_on(obverse, file, fine, tmp_path, name, when, code):
@@ -356,7 +377,7 @@ def test_fail_on(obverse, file, fine, tmp_path, name, when, code):
 
 
 def test_what_fails_is_the_model_and_not_the_other(obverse, file, fine, tmp_path):
-    words = ("--fail-on", "spikes", "--out", tmp_path / "out")
+    words = ("--fail-on", "signal", "--out", tmp_path / "out")
     assert obverse("audit", fine, "--against", file, *words).code == 0
     assert obverse("audit", file, "--against", fine, *words).code == 3
     assert (tmp_path / "out" / "audit.json").exists(), "written all the same"
@@ -370,7 +391,10 @@ WRONG = [
     (["odd.json"], r"expected the field model for the audit in odd\.json"),
     (["text.npz"], "text.npz"),
     (["empty"], "empty"),
-    (["good.json", "--fail-on", "always"], "--fail-on out of never, not-random-like, spikes; got 'always'"),
+    (
+        ["good.json", "--fail-on", "always"],
+        "--fail-on out of never, structured, mostly-signal, signal; got 'always'",
+    ),
     (["good.json", "--layers", "x*"], r"--layers to match at least one layer; got 'x\*'; names are h1, m"),
     (["good.json", "--seed", "3"], "good.json, which is measured already; leave out --seed"),
     (["good.json", "--threshold", "level=0.1", "--data", "own"], "leave out --data, --threshold"),
@@ -389,8 +413,8 @@ WRONG = [
     (["good.npz", "--keep", "0"], "keep in"),
     (["good.npz", "--keep", "nan"], "keep in"),
     (["good.npz", "--samples", "1"], "at least 2 samples"),
-    (["good.npz", "--budget", "-1"], "a budget of at least 0 seconds"),
-    (["good.npz", "--budget", "inf"], "--budget in seconds; got inf"),
+    (["good.npz", "--exact", "--quick"], "--exact or --quick; got both"),
+    (["old.json"], "an audit of format 2; got format 1 in old.json"),
     (["good.npz", "--seed", "-1"], "--seed from 0 to"),
     (["good.npz", "--seed", str(2**70)], "--seed from 0 to"),
     (["nan.npz"], "nan.npz"),
@@ -405,7 +429,8 @@ def test_a_mistake_gets_one_sentence_and_exit_code_2(obverse, tmp_path, monkeypa
     np.savez(tmp_path / "good.npz", h1=matrix)
     np.savez(tmp_path / "nan.npz", h1=np.where(matrix > 2, np.nan, matrix))
     (tmp_path / "broken.json").write_text("{")
-    (tmp_path / "odd.json").write_text('{"format": 1}')
+    (tmp_path / "odd.json").write_text('{"format": 2}')
+    (tmp_path / "old.json").write_text('{"format": 1}')
     (tmp_path / "text.npz").write_text("not a zip")
     (tmp_path / "empty").mkdir()
     before = files_below(tmp_path)

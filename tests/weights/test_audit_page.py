@@ -27,7 +27,7 @@ from obverse.weights._against import compare_audits
 from obverse.weights._numbers import signed
 from obverse.weights.charts import LOG_BELOW, recovery_bars
 from obverse.weights.page import changes, model_names, render_audit
-from obverse.weights.results import Audit, Histogram, LayerAudit, Number, Spike, write_audit
+from obverse.weights.results import Audit, Direction, Histogram, LayerAudit, Number, write_audit
 from weights.sample_audits import (
     audit_of,
     before_training,
@@ -134,11 +134,11 @@ def test_the_sample_law_and_the_one_drawn_are_densities() -> None:
         assert abs(trapezoid(law, grid) - 1) < 1e-4
 
         layer = sample_layer("w", "normal", (rows, columns), np.random.default_rng(0))
-        assert layer.spectrum is not None
+        assert layer.parts is not None
         d = path_of(small.spectrum_plot(layer), "curve")
         points = np.array([[float(part) for part in point.split()] for point in d[1:].split("L")])
         low = max(0.0, 1 - 3 * (1 - abs(math.sqrt(rows) - math.sqrt(columns)) / (edge / 0.02)))
-        high = 1.05 * max(1.1, max(layer.spectrum.values) / layer.spectrum.upper)
+        high = 1.05 * max(1.1, max(layer.values) / layer.parts.upper)
         x = low + points[:, 0] / WIDTH * (high - low)
         y = HEIGHT - points[:, 1]
         expected = marchenko_pastur(x * edge, rows, columns, 0.02) * edge
@@ -176,7 +176,7 @@ def test_normal_curve_is_the_normal_density() -> None:
 def test_spectrum_bars_are_the_density_of_the_singular_values() -> None:
     rng = np.random.default_rng(3)
     layer = sample_layer("w", "normal", (200, 300), rng)
-    assert layer.spectrum is not None
+    assert layer.parts is not None
     drawn = bars_of(path_of(small.spectrum_plot(layer), "bars"))
     area = sum((right - left) * (HEIGHT - y) for left, right, y in drawn)
     law = path_of(small.spectrum_plot(layer), "curve")
@@ -184,17 +184,17 @@ def test_spectrum_bars_are_the_density_of_the_singular_values() -> None:
     # both enclose a share of 1: trapezoids of a concave curve, 33 points, lose about a percent
     assert area == pytest.approx(trapezoid(HEIGHT - y, x), rel=0.02)
     below = sum((right - left) * (HEIGHT - top) for left, right, top in drawn if right <= 75) / area
-    high = 1.05 * max(1.1, max(layer.spectrum.values) / layer.spectrum.upper)
-    edge = max(right for _, right, _ in drawn if right <= 75) / WIDTH * high * layer.spectrum.upper
-    share = np.mean(np.asarray(layer.spectrum.values) < edge)
+    high = 1.05 * max(1.1, max(layer.values) / layer.parts.upper)
+    edge = max(right for _, right, _ in drawn if right <= 75) / WIDTH * high * layer.parts.upper
+    share = np.mean(np.asarray(layer.values) < edge)
     assert below == pytest.approx(share, abs=0.02)  # 200 values: interpolation shifts ranks by 1/200
 
 
 def test_zero_singular_values_are_drawn_at_zero() -> None:
     layer = sample_layer("w", "normal", (200, 300), np.random.default_rng(3))
-    assert layer.spectrum is not None
-    values = (*([0.0] * 100), *layer.spectrum.values[100:])
-    half = replace(layer, spectrum=replace(layer.spectrum, values=values))
+    assert layer.parts is not None
+    values = (*([0.0] * 100), *layer.values[100:])
+    half = replace(layer, values=values)
     left, right, top = bars_of(path_of(small.spectrum_plot(half), "bars"))[0]
     assert left == 0
     assert right < 10
@@ -203,12 +203,12 @@ def test_zero_singular_values_are_drawn_at_zero() -> None:
 
 def test_spikes_are_marked_where_they_are() -> None:
     layer = sample_layer("w", "normal", (160, 400), np.random.default_rng(0))
-    assert layer.spectrum is not None
-    upper = layer.spectrum.upper
+    assert layer.parts is not None
+    upper = layer.parts.upper
 
     def spiked(*places: float) -> str:
-        spikes = tuple(Spike(place * upper, place * upper, 0.1, 1e-9) for place in places)
-        return small.spectrum_plot(replace(layer, spectrum=replace(layer.spectrum, spikes=spikes)))
+        spikes = tuple(Direction(place * upper, place * upper, place * upper, 1e-9) for place in places)
+        return small.spectrum_plot(replace(layer, parts=replace(layer.parts, directions=spikes)))
 
     assert 'class="spike"' not in spiked()
     marks = [float(x) for x in re.findall(r"M([\d.]+) 80v-26", path_of(spiked(1.3, 1.6), "spike"))]
@@ -282,16 +282,16 @@ def test_every_layer_has_its_row(audit: Audit, page: str, cards: list[str]) -> N
 
 def test_key_numbers_stand_below_the_pictures(audit: Audit, cards: list[str]) -> None:
     for layer, card in zip(audit.layers, cards, strict=True):
-        if layer.entries is None or layer.spectrum is None or layer.ratio is None:
+        if layer.entries is None or layer.parts is None or layer.ratio is None:
             assert "KS distance" not in card
             continue
         keys = card.split("All findings")[0]
         assert f"KS distance{number(layer.entries.ks.value)}" in keys
         assert f"kurtosis{number(layer.entries.kurtosis.value)}" in keys
         assert f"best law{layer.entries.best_law}" in keys
-        assert f"KS distance{number(layer.spectrum.distance.value)}" in keys
-        assert f"spikes{len(layer.spectrum.spikes)}" in keys
-        assert f"stable rank{number(layer.spectrum.stable_rank.value)}" in keys
+        assert f"KS distance{number(layer.parts.distance.value)}" in keys
+        assert f"directions{layer.parts.rank}" in keys
+        assert f"random share{number(100 * layer.random_share.value)} %" in keys
         for side in layer.correlations:
             assert f"{side.side}, rms{number(side.rms.value)}" in keys
         worst = max(
@@ -328,10 +328,9 @@ def test_details_hold_every_number_with_its_null_and_spread(audit: Audit, cards:
             assert brief(one.spread) in details
     thresholds = audit.thresholds
     for label, size in {
-        "skew": layer.entries.matters_from["skew"],
-        "excess kurtosis": layer.entries.matters_from["kurtosis"],
+        "<th>skew<": layer.entries.matters_from["skew"],
+        "<th>excess kurtosis<": layer.entries.matters_from["kurtosis"],
         "mean of entries": layer.entries.matters_from["mean"] * layer.entries.scale.value,
-        "distance of the spectrum (KS)": thresholds["spectrum_distance"],
         "cosines of rows, rms × √length": 1 + thresholds["correlation"],
         "recovery error, layer ÷ shuffled (surely worst)": thresholds["recovery_ratio"],
     }.items():
@@ -394,7 +393,7 @@ def test_layers_that_are_not_judged_are_listed_without_pictures(audit: Audit, pa
 
 def test_audit_without_layers_is_a_page() -> None:
     assert "This audit holds no layers" in render_audit(audit_of([], ""))
-    assert "Is each layer of this net random-like?" in render_audit(audit_of([], ""))
+    assert "What in this net is signal, and what is random?" in render_audit(audit_of([], ""))
 
 
 def test_folders_are_named_only_to_tell_nets_apart() -> None:
@@ -415,7 +414,7 @@ def test_comparison_shows_both_numbers_and_the_change(audit: Audit) -> None:
         if twin is None:
             assert "only in A" in card
             continue
-        if layer.entries is None or twin.entries is None or layer.spectrum is None or twin.spectrum is None:
+        if layer.entries is None or twin.entries is None or layer.parts is None or twin.parts is None:
             continue
         a, b = layer.entries.kurtosis.value, twin.entries.kurtosis.value
         assert f"kurtosis{number(a)}B {number(b)} ({signed(a - b)})" in card
@@ -423,7 +422,7 @@ def test_comparison_shows_both_numbers_and_the_change(audit: Audit) -> None:
             assert f"in B: {twin.verdict}" in card
         else:
             assert "same in B" in card
-        change = layer.spectrum.distance.value - twin.spectrum.distance.value
+        change = layer.parts.distance.value - twin.parts.distance.value
         assert f"{signed(change)}" in card
 
 
@@ -444,7 +443,7 @@ def test_comparison_draws_the_second_net_as_an_outline(audit: Audit) -> None:
     other = before_training(audit)
     assert 'class="other"' not in render_audit(audit).split("</header>")[1]
     card = render_audit(audit, other).split(f">{audit.layers[1].name}</h3>")[1].split("</article>")[0]
-    assert card.count('class="other"') == 5  # entries, offsets, spectrum, cosines, recovery
+    assert card.count('class="other"') == 6  # parts, spectrum, entries, offsets, cosines, recovery
     assert card.count('class="other dots"') == 1
 
 
@@ -468,10 +467,10 @@ def test_recovery_is_compared_at_the_same_sparsity_and_source() -> None:
 def test_changed_verdicts_are_told_in_words(audit: Audit) -> None:
     before = before_training(audit)
     said = changes(compare_audits(before, audit))
-    assert said[0] == "Of 8 layers that both have, 4 got another verdict in A than in B."
-    assert f"Random-like in B, random-like bulk with spikes in A: {audit.layers[2].name}." in said
-    names = f"{audit.layers[3].name}, {audit.layers[4].name} and {audit.layers[5].name}"
-    assert f"Random-like in B, not random-like in A: {names}." in said
+    assert said[0] == "Of 8 layers that both have, 3 got another verdict in A than in B."
+    assert f"Untouched in B, signal in a random bulk in A: {audit.layers[2].name}." in said
+    assert f"Untouched in B, mostly signal in A: {audit.layers[4].name}." in said
+    assert f"Untouched in B, structured otherwise in A: {audit.layers[5].name}." in said
     assert f"Only in A: {audit.layers[-2].name}." in said
     assert "Only in B: head.weight." in said
     assert all(one in words(Reader(render_audit(audit, before)).text) for one in map(words, said))
@@ -488,7 +487,7 @@ def test_many_changes_are_counted_not_listed() -> None:
     audit = many_layers(90)
     before = replace(audit, layers=tuple(replace(one, verdict="not judged") for one in audit.layers))
     said = " ".join(changes(compare_audits(before, audit)))
-    assert "and 20 more" in said
+    assert "and 30 more" in said
     assert len(said) < 3000
 
 
@@ -561,17 +560,18 @@ def test_empty_records_draw_nothing_and_break_nothing(audit: Audit) -> None:
     layer = audit.layers[0]
     assert layer.entries is not None
     assert layer.offsets is not None
-    assert layer.spectrum is not None
+    assert layer.parts is not None
     nothing = Histogram((0.0,), ())
     bare = replace(
         layer,
         entries=replace(layer.entries, histogram=nothing, quantiles=(), likelihoods={}, matters_from={}),
         offsets=replace(layer.offsets, histogram=nothing),
-        spectrum=replace(layer.spectrum, values=(), upper=0.0),
+        parts=replace(layer.parts, upper=0.0),
+        values=(),
         correlations=tuple(replace(one, histogram=nothing) for one in layer.correlations),
     )
     flat = replace(bare, offsets=replace(layer.offsets, histogram=Histogram((1.0, 1.0), (3,))), reversal=())
-    only = LayerAudit("w", "linear", 50, 50, "random-like", "random-like")
+    only = LayerAudit("w", "linear", 50, 50, "untouched", "untouched")
     for one in (bare, flat, only):
         page = render_audit(replace(audit_of([one], "m"), thresholds={}), audit_of([layer], "n"))
         assert page.count("<article") == 1
@@ -611,12 +611,14 @@ def test_glossary_defines_the_words_of_the_page(page: str) -> None:
     glossary = page.split('id="glossary"')[1]
     for term in (
         "Marchenko–Pastur law, quarter circle",
-        "Spike",
+        "Signal, direction",
+        "Profile",
+        "Bulk",
+        "Random share",
         "Shuffled control",
         "Recovery error",
         "Reversibility",
         "Effect size",
-        "Rescaled spectrum",
         "Null",
     ):
         assert f"<dt>{term}</dt>" in glossary
@@ -647,7 +649,7 @@ def test_broken_audit_is_a_sentence(audit: Audit, tmp_path: Path) -> None:
     (tmp_path / "audit.json").write_text("{")
     with pytest.raises(BadInput, match="in JSON"):
         build(tmp_path)
-    (tmp_path / "audit.json").write_text(json.dumps({"format": 1, "layers": []}))
+    (tmp_path / "audit.json").write_text(json.dumps({"format": 2, "layers": []}))
     with pytest.raises(BadInput, match="the field"):
         build(tmp_path)
     assert not (tmp_path / "audit.html").exists()

@@ -19,11 +19,11 @@ import obverse._core.records
 from obverse import BadInput
 from obverse.weights import results
 from obverse.weights.results import Number, audit_text, read_audit, write_audit
-from weights.made_audits import made_audit, made_layer, made_reversal, made_spectrum, unmeasured
+from weights.made_audits import made_audit, made_layer, made_parts, made_reversal, unmeasured
 
 WHOLE = made_audit(
-    made_layer("h1", spikes=2, wanting=("entries", "blocks")),
-    made_layer("h2", spectrum=made_spectrum(method="lanczos", error=0.003), offsets=None, correlations=()),
+    made_layer("h1", rank=2, wanting=("entries", "blocks")),
+    made_layer("h2", parts=made_parts(method="krylov"), offsets=None, correlations=()),
     made_layer("h3", reversal=(replace(made_reversal(source="data"), own_bias=None),), blocks=None),
     unmeasured("a name, with a \x1b[31mcolour,\n a line break and 汉字"),
     data=True,
@@ -94,7 +94,7 @@ def at(path: str) -> tuple[Callable[[Any], Any], Any]:
 
 LAYER = "layers.0"
 WRONG: list[tuple[str, Any, str]] = [
-    ("format", 2, "an audit of format 1; got format 2 in"),
+    ("format", 1, "an audit of format 2; got format 1 in"),
     ("format", True, "format True"),
     ("format", "1", "format '1'"),
     ("model", 3, "a text of at most 10,000 letters for the audit.model in"),
@@ -118,9 +118,9 @@ WRONG: list[tuple[str, Any, str]] = [
     (
         f"{LAYER}.verdict",
         "fine",
-        "'random-like' or 'random-like bulk with spikes' or 'cannot tell' or 'not random-like' or",
+        "'untouched' or 'signal in a random bulk' or 'mostly signal' or 'structured otherwise' or",
     ),
-    (f"{LAYER}.verdict", ["random-like"], "got a list of 1"),
+    (f"{LAYER}.verdict", ["untouched"], "got a list of 1"),
     (f"{LAYER}.findings.0.aspect", "smell", "for the audit.layers[0].findings[0].aspect in"),
     (f"{LAYER}.findings.0.random_like", 0, "true or false"),
     (f"{LAYER}.entries", 5, "a mapping for the audit.layers[0].entries"),
@@ -130,8 +130,8 @@ WRONG: list[tuple[str, Any, str]] = [
     (f"{LAYER}.entries.histogram.counts", [1, 2, 3], "one more edge than counts"),
     (f"{LAYER}.entries.histogram.counts", [1, -1, 1, 1], "counts ≥ 0"),
     (f"{LAYER}.entries.histogram.edges", [0, 2, 1, 3, 4], "edges in ascending order"),
-    (f"{LAYER}.spectrum.values.2", "big", "the audit.layers[0].spectrum.values[2]"),
-    (f"{LAYER}.spectrum.spikes.1.p", [], "the audit.layers[0].spectrum.spikes[1].p"),
+    (f"{LAYER}.values.2", "big", "the audit.layers[0].values[2]"),
+    (f"{LAYER}.parts.directions.1.p", [], "the audit.layers[0].parts.directions[1].p"),
     (f"{LAYER}.reversal.0.interval", [1, 2, 3], "a list of 2"),
     (f"{LAYER}.reversal.0.layer", None, "a mapping for the audit.layers[0].reversal[0].layer"),
 ]
@@ -179,7 +179,7 @@ def test_every_field_of_every_record_is_needed_and_no_other_is_taken(tmp_path):
         spoilt = copy.deepcopy(content)
         records(spoilt)[number]["extra"] = 1
         assert "got 'extra'" in refused(tmp_path, spoilt)
-    assert len(kinds) == 12, "all kinds of records"
+    assert len(kinds) == 14, "all kinds of records"
 
 
 def test_lengths_are_bounded(tmp_path, monkeypatch):
@@ -197,11 +197,11 @@ def test_lengths_are_bounded(tmp_path, monkeypatch):
         "",
         "[]",
         "{",
-        '{"format": 1, "seconds": NaN}',
-        '{"format": 1, "seconds": -Infinity}',
-        '{"format": 1, "seconds": 1e999}',
+        '{"format": 2, "seconds": NaN}',
+        '{"format": 2, "seconds": -Infinity}',
+        '{"format": 2, "seconds": 1e999}',
         '{"format": ' + "[" * 50_000 + "]" * 50_000 + "}",
-        '{"format": 1, "settings": {"a": ' + "[" * 500 + "]" * 500 + "}}",
+        '{"format": 2, "settings": {"a": ' + "[" * 500 + "]" * 500 + "}}",
     ],
     ids=lambda text: text[:30],
 )

@@ -17,7 +17,9 @@ from obverse.weights.results import COLUMNS, Audit, rows, to_csv, to_frame
 from weights.made_audits import made_audit, made_layer, made_reversal, unmeasured
 
 AUDIT = made_audit(
-    made_layer("h1", "not random-like", ratio=1.5, distance=0.08, spikes=3, wanting=("spectrum", "norms")),
+    made_layer(
+        "h1", "signal in a random bulk", ratio=1.5, distance=0.08, rank=3, wanting=("norms", "blocks")
+    ),
     made_layer(
         "h2",
         offsets=None,
@@ -38,8 +40,18 @@ def test_a_row_holds_the_numbers_of_its_layer():
         "kind": "linear",
         "rows": 64,
         "columns": 100,
-        "verdict": "not random-like",
-        "not_random_like": "spectrum, norms",
+        "verdict": "signal in a random bulk",
+        "random_share": 1 - 0.06,
+        "random_share_low": 0.99 - 0.06,
+        "random_share_high": 1.01 - 0.06,
+        "rank": 3,
+        "rank_low": 3,
+        "rank_high": 4,
+        "rank_is_bound": False,
+        "signal_share": 0.06,
+        "p": 1e-8,
+        "family_p": 2e-8,
+        "remarks": "norms, blocks",
         "entries_mean": -0.01,
         "entries_ks": 0.004,
         "entries_ks_p": 0.2,
@@ -47,14 +59,16 @@ def test_a_row_holds_the_numbers_of_its_layer():
         "entries_freedom": 17.5,
         "offsets_ratio": 5.0,
         "offsets_near_mean": 0.3,
-        "spectrum_distance": 0.08,
-        "spectrum_distance_null": 0.008,
-        "spectrum_distance_spread": 0.002,
-        "spectrum_distance_p": 0.4,
+        "method": "exact",
+        "profile_share": 0.05,
+        "distance": 0.08,
+        "distance_null": 0.008,
+        "distance_spread": 0.002,
+        "distance_p": 0.4,
         "row_norms": 0.05,
         "column_norms": 0.07,
-        "spikes": 3,
-        "largest_spike": 5.5,
+        "largest_strength": 5.5,
+        "values_below": 0,
         "row_cosine_rms": 1.01,
         "column_cosine_rms": 0.98,
         "blocks": 0.03,
@@ -72,12 +86,12 @@ def test_a_row_holds_the_numbers_of_its_layer():
     # The worst sparsity of each source.
     assert (second["recovery_ratio"], second["recovery_sparsity"]) == (1.3, 7.0)
     assert (second["data_recovery_ratio"], second["data_recovery_sparsity"]) == (2.0, 9.5)
-    assert second["offsets_ratio"] is second["largest_spike"] is None
-    assert second["spikes"] == 0
+    assert second["offsets_ratio"] is second["largest_strength"] is None
+    assert second["rank"] == 0
     measured = {name for name, value in small.items() if value is not None}
     assert measured == {
-        "layer", "kind", "rows", "columns", "verdict", "not_random_like", "seconds", "sentence",
-        "dead_rows", "dead_columns",
+        "layer", "kind", "rows", "columns", "verdict", "remarks", "seconds", "sentence",
+        "dead_rows", "dead_columns", "mean_share",
     }  # fmt: skip
 
 
@@ -97,8 +111,8 @@ def test_csv_gives_every_value_back():
     assert tuple(found[0]) == COLUMNS
     for read, row in zip(found, rows(AUDIT), strict=True):
         for name, value in row.items():
-            same = float(read[name]) == value if isinstance(value, float) else read[name] == str(value or "")
-            assert same or (value == 0 and read[name] == "0"), name
+            same = float(read[name]) == value if isinstance(value, float) else read[name] == str(value)
+            assert same or (value is None and read[name] == ""), name
 
 
 def test_csv_of_no_layers_is_a_line_of_titles():

@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from ._compression.results import Compression
     from ._compression.saved import load_compressed, save_compressed
     from ._controls import root_mean_square, shuffled
-    from ._grade import Decomposition
     from ._parts import Parts, decompose
     from ._readers.module import Weight, weights_of
     from ._readers.open import open_weights
     from ._reversibility import best_multiple
     from ._verdict import Thresholds
-    from .results import Audit, LayerAudit, Number
+    from .results import Audit, Decomposition, LayerAudit, Number
 
 __getattr__, __dir__ = lazily(__name__)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .._core import BadInput, Record, counted
-from .results import Audit, LayerAudit, Number, Verdict
+from .results import Audit, Decomposition, Interval, LayerAudit, Number, Verdict
 
 CLEAR = 2.0  # combined standard errors: about 5 % of unchanged numbers get the mark by chance
 
@@ -41,8 +41,9 @@ class LayerChange(Record):
     verdict_before: Verdict
     verdict_after: Verdict
     ratio: Change | None  # recovery error, layer ÷ shuffled, where it is worst
-    distance: Change | None  # of the spectrum to its law
-    spikes: Change | None
+    random_share: Change | None  # of the energy
+    rank: Change | None  # directions of the signal
+    distance: Change | None  # of the bulk to the law
     ks: Change | None  # of the entries to a normal law
 
     @property
@@ -55,7 +56,13 @@ class LayerChange(Record):
         parts = [self.verdict]
         if self.shape_before != self.shape_after:
             parts.append(f"shape {_shape(self.shape_before)} → {_shape(self.shape_after)}")
-        numbers = {"ratio": self.ratio, "spectrum": self.distance, "spikes": self.spikes, "KS": self.ks}
+        numbers = {
+            "random share": self.random_share,
+            "directions": self.rank,
+            "ratio": self.ratio,
+            "bulk": self.distance,
+            "KS": self.ks,
+        }
         parts += [f"{name} {change}" for name, change in numbers.items() if change is not None]
         return f"{self.name}: {', '.join(parts)}"
 
@@ -83,11 +90,11 @@ class Comparison(Record):
             verdicts = f"{counted(changed, 'verdict')} changed ({kinds})"
         else:
             verdicts = "no verdict changed"
-        ratios = [one.ratio for one in self.layers if one.ratio is not None and one.ratio.clear]
-        higher = sum(ratio.after > ratio.before for ratio in ratios)
-        moved = f"recovery ratio clearly higher in {higher}, lower in {len(ratios) - higher}"
-        if not ratios:
-            moved = "recovery ratio clearly changed in none"
+        shares = [one.random_share for one in self.layers if one.random_share and one.random_share.clear]
+        higher = sum(share.after > share.before for share in shares)
+        moved = f"random share clearly higher in {higher}, lower in {len(shares) - higher}"
+        if not shares:
+            moved = "random share clearly changed in none"
         both = f"{counted(len(self.layers), 'layer')} in both"
         return "; ".join([f"{both}: {verdicts}", moved, *self._only])
 
@@ -129,12 +136,11 @@ def _by_name(audit: Audit) -> dict[str, LayerAudit]:
 
 
 def _change(old: LayerAudit, new: LayerAudit) -> LayerChange:
-    distance = ks = spikes = None
-    if old.spectrum and new.spectrum:
-        distance = _difference(
-            old.spectrum.distance, new.spectrum.distance, (old.spectrum.error, new.spectrum.error)
-        )
-        spikes = Change(len(old.spectrum.spikes), len(new.spectrum.spikes), None)
+    distance = ks = rank = share = None
+    if old.parts and new.parts:
+        distance = _difference(old.parts.distance, new.parts.distance)
+        share = _share(old.parts.random_share, new.parts.random_share)
+        rank = _rank(old.parts, new.parts)
     if old.entries and new.entries:
         ks = _difference(old.entries.ks, new.entries.ks)
     return LayerChange(
@@ -144,18 +150,34 @@ def _change(old: LayerAudit, new: LayerAudit) -> LayerChange:
         verdict_before=old.verdict,
         verdict_after=new.verdict,
         ratio=_difference(old.ratio, new.ratio),
+        random_share=share,
+        rank=rank,
         distance=distance,
-        spikes=spikes,
         ks=ks,
     )
 
 
-def _difference(old: Number | None, new: Number | None, more: Sequence[float | None] = ()) -> Change | None:
-    """`more` are errors beside the numbers' own spreads."""
+def _share(old: Interval | None, new: Interval | None) -> Change | None:
+    """95 % intervals are 1.96 standard errors to either side."""
+    if old is None or new is None:
+        return None
+    sides = [(one.high - one.low) / 2 / 1.96 for one in (old, new)]
+    return Change(old.value, new.value, math.hypot(*sides))
+
+
+def _rank(old: Decomposition, new: Decomposition) -> Change:
+    """Counted where they may be more, otherwise with an error from their intervals."""
+    if old.rank_is_bound or new.rank_is_bound:
+        return Change(old.rank, new.rank, None)
+    sides = [(one.rank_interval[1] - one.rank_interval[0]) / 2 / 1.96 for one in (old, new)]
+    return Change(old.rank, new.rank, math.hypot(*sides))
+
+
+def _difference(old: Number | None, new: Number | None) -> Change | None:
     if old is None or new is None:
         return None
     known = old.spread is not None and new.spread is not None
-    error = math.hypot(*(size for size in (old.spread, new.spread, *more) if size is not None))
+    error = math.hypot(*(size for size in (old.spread, new.spread) if size is not None))
     return Change(old.value, new.value, error if known else None)
 
 

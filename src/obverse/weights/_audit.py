@@ -17,8 +17,8 @@ from ._layer import audit_layer
 from ._readers.open import WeightSource, open_weights
 from ._readers.stored import Weight
 from ._threads import side_by_side
-from ._verdict import BUDGET, KEEP, SAMPLES, SEED, Thresholds
-from .results import Audit, LayerAudit
+from ._verdict import KEEP, SAMPLES, SEED, Thresholds
+from .results import Audit, LayerAudit, with_family
 
 
 @torch.no_grad()
@@ -30,22 +30,22 @@ def audit(
     thresholds: Thresholds | None = None,
     keep: float = KEEP,
     samples: int = SAMPLES,
-    budget: float = BUDGET,
+    exact: bool | None = None,
     seed: int = SEED,
     progress: Progress | None = None,
 ) -> Audit:
-    """Is each layer of this net random-like, in the sense that the reversibility theorem needs?
+    """What in each layer of this net is signal, what is random, and how much of each?
 
     `net` is a module, a state dict, the path of a file or folder of weights, or what `open_weights` returns.
     `model` names it in the result; without it that is the class of a module or the name of the
     file. With `data` (a batch of inputs, modules only) recovery is measured on the layers' own activations
-    too. `budget` is the time in seconds that exact singular values may take for one layer, those of its
-    controls included; beyond it a Lanczos density stands in for them, 0 means always.
+    too. `exact=True` computes all singular values of every layer, False the largest ones and the density of
+    the rest; None decides by the size.
     Small layers are measured side by side, on one thread each.
     `progress(done, total, name)` hears of the progress.
     """
     thresholds = thresholds or Thresholds()
-    _check(keep, samples, budget)
+    _check(keep, samples)
     began = time.perf_counter()
     weights = open_weights(net)
     own = _own_activations(net, data, weights, samples, seed)
@@ -57,16 +57,16 @@ def audit(
             own=None if weight.module is None else own.get(weight.module),
             keep=keep,
             samples=samples,
-            budget=budget,
+            exact=exact,
             generator=torch.Generator().manual_seed(zlib.crc32(f"{seed}/{weight.name}".encode())),
         )
 
-    layers = side_by_side(weights, measure, progress)
+    layers = with_family(side_by_side(weights, measure, progress))
     return Audit(
         model=model or _name(net),
         layers=layers,
         thresholds={name: getattr(thresholds, name) for name in thresholds.__dataclass_fields__},
-        settings={"seed": seed, "keep": keep, "samples": samples, "budget": budget, "data": data is not None},
+        settings={"seed": seed, "keep": keep, "samples": samples, "exact": exact, "data": data is not None},
         versions=versions(),
         seconds=time.perf_counter() - began,
     )
@@ -92,9 +92,7 @@ def _own_activations(
     return own_activations(net, data, modules, samples=samples, generator=generator)
 
 
-def _check(keep: float, samples: int, budget: float) -> None:
+def _check(keep: float, samples: int) -> None:
     check_keep(keep)
     if samples < 2:
         raise BadInput("at least 2 samples", got=samples, do="32 is the default")
-    if not budget >= 0:
-        raise BadInput("a budget of at least 0 seconds", got=budget, do="0 means Lanczos densities only")

@@ -114,8 +114,7 @@ def bulk_distance(distance: float, size: int, kurtosis: float, *, error: float =
     """A distance to the law beside its null, for `size` singular values of a matrix without its profile.
 
     The null of `law.distance_number`, moved: equal rows and columns bend the spectrum by about 0.2 ranks per
-    unit of kurtosis. Where the distance is an estimate, off by at most `error`, the probability is that of
-    the least distance it allows: an upper bound.
+    unit of kurtosis. The distance may be smaller by `error`: p is that of the smallest that it may be.
     """
     shift = (_DISTANCE_SHIFT + (_HEAVY if kurtosis > 0 else _LIGHT) * max(kurtosis, -2.0)) / size
     wider = 1 + _DISTANCE_SPREAD * max(kurtosis, 0.0)

@@ -53,7 +53,7 @@ def block_lanczos(
             after = image[:, here].clone()
             for _ in range(2):  # once is not enough in float32
                 after -= before @ (before.T @ after)
-            now = torch.linalg.qr(after).Q
+            now = _orthonormal(after, before, float(torch.linalg.vector_norm(image[:, here])))
     inner = (basis.T @ image).double()
     squares, vectors = torch.linalg.eigh((inner + inner.T) / 2)
     squares, vectors = squares.flip(0), vectors.flip(1)
@@ -63,6 +63,22 @@ def block_lanczos(
     return Krylov(values, left, weights, steps)
 
 
+def _orthonormal(after: Tensor, before: Tensor, length: float) -> Tensor:
+    """A basis of the columns of `after`, orthogonal to `before`.
+
+    Where all there is has been seen, only rounding is left, and that lies in the directions seen before: it
+    is made orthogonal to them again, or they would count twice.
+    """
+    found, triangle = torch.linalg.qr(after)
+    if float(triangle.diagonal().abs().min()) < _NOTHING_LEFT * length:
+        for _ in range(2):
+            found = torch.linalg.qr(found - before @ (before.T @ found)).Q
+    return found
+
+
+_NOTHING_LEFT = 1e-4  # of the length of a block, after float32 has taken the others out of it twice
+
+
 def quadrature(found: Krylov, without: int) -> Quadrature:
     """Of the density without the largest values: as many nodes per start vector as there were products.
 
@@ -70,4 +86,4 @@ def quadrature(found: Krylov, without: int) -> Quadrature:
     """
     values = torch.from_numpy(found.values[without:].copy())
     start = torch.from_numpy(found.weights[:, without:]).sqrt()
-    return lanczos_from(start, values.diag(), steps=found.steps)[0]
+    return lanczos_from(start / start.norm(dim=1, keepdim=True), values.diag(), steps=found.steps)

@@ -6,11 +6,9 @@ against the spectral density as the vector sees it. Not for exact values: see sp
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -22,7 +20,7 @@ MIDDLE = (0.1, 0.9)  # the shares between which a law's scale is fitted: spikes 
 
 @dataclass(frozen=True)
 class Quadrature:
-    """One row per start vector: singular values (ascending), their weights, and how far from converged.
+    """One row a start vector: singular values (ascending), their weights, and how far each is from converged.
 
     A node is within `residuals` of a singular value.
     """
@@ -30,7 +28,6 @@ class Quadrature:
     nodes: Array
     weights: Array
     residuals: Array
-    size: int  # the number of singular values that the density stands for
 
     @property
     def shares(self) -> Array:
@@ -38,45 +35,18 @@ class Quadrature:
         result: Array = np.cumsum(self.weights, axis=1) - self.weights / 2
         return result
 
-    @property
-    def sampling_error(self) -> float:
-        """Largest standard error of a share: of the share u, 2u(1 − u) / (size · vectors), as if u = ½.
-
-        The start vectors are at right angles to each other: as many as there are singular values miss none.
-        """
-        vectors = len(self.nodes)
-        return math.sqrt(max(0.5 / (self.size * vectors) * (1 - vectors / self.size), 0.0))
-
-    def mean_share(self, low: float, high: float) -> float:
-        """The share of the density between two singular values."""
-        inside = (self.nodes >= low) & (self.nodes <= high)
-        return float((self.weights * inside).sum(axis=1).mean())
-
-    def between(self, low: float, high: float) -> Quadrature:
-        """The density between two singular values alone; weights of each start vector add up to 1 again."""
-        weights = np.where((self.nodes >= low) & (self.nodes <= high), self.weights, 0.0)
-        total = weights.sum(axis=1, keepdims=True)
-        weights = np.divide(weights, total, out=self.weights.copy(), where=total > 0)
-        return Quadrature(self.nodes, weights, self.residuals, self.size)
-
 
 @torch.no_grad()
-def lanczos(
-    matrix: Tensor, *, steps: int, vectors: int, generator: torch.Generator
-) -> tuple[Quadrature, Tensor]:
-    """Lanczos on the short side of `matrix`, for several random orthonormal start vectors at once."""
+def lanczos(matrix: Tensor, *, steps: int, vectors: int, generator: torch.Generator) -> Quadrature:
+    """Lanczos on the short side of `matrix`, for several random start vectors at once."""
     short = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    size = short.shape[0]
-    start = torch.empty(size, min(vectors, size)).normal_(generator=generator).to(short)
-    return lanczos_from(torch.linalg.qr(start).Q.T.contiguous(), short, steps=steps)
+    start = torch.empty(vectors, short.shape[0]).normal_(generator=generator).to(short)
+    return lanczos_from(start, short, steps=steps)
 
 
 @torch.no_grad()
-def lanczos_from(start: Tensor, short: Tensor, *, steps: int) -> tuple[Quadrature, Tensor]:
-    """Lanczos on the rows of `short`, for given start vectors (one a row), fully reorthogonalized.
-
-    The density, and the vectors of all steps (steps · vectors × short side).
-    """
+def lanczos_from(start: Tensor, short: Tensor, *, steps: int) -> Quadrature:
+    """Lanczos on the rows of `short`, for given start vectors (one a row), fully reorthogonalized."""
     vectors, size = start.shape
     steps = min(steps, size)
     basis = torch.zeros(steps, vectors, size, device=short.device, dtype=short.dtype)
@@ -104,95 +74,48 @@ def lanczos_from(start: Tensor, short: Tensor, *, steps: int) -> tuple[Quadratur
     nodes = squares.clamp_min(0).sqrt()
     # |θ − σ²| ≤ β|last entry|, and σ² − θ = (σ − √θ)(σ + √θ)
     residuals = beside[:, -1:] * columns[:, -1].abs() / nodes.clamp_min(1e-300)
-    found = Quadrature(nodes.numpy(), columns[:, 0].square().numpy(), residuals.numpy(), size)
-    return found, basis.reshape(-1, size)
+    return Quadrature(nodes.numpy(), columns[:, 0].square().numpy(), residuals.numpy())
 
 
 _NOTHING_LEFT = 1e-5  # of a vector, after float32 has taken the others out of it twice
 
 
-@torch.no_grad()
-def leading(matrix: Tensor, basis: Tensor) -> tuple[Tensor, Tensor]:
-    """The best singular values (descending) and directions of the short side that a basis (rows) holds.
-
-    The i-th value is never above the i-th singular value of the matrix (Cauchy's interlacing).
-    """
-    short = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    frame = torch.linalg.qr(basis.T).Q
-    left, values, _ = torch.linalg.svd(frame.T @ short, full_matrices=False)
-    return values, frame @ left
-
-
 @dataclass(frozen=True)
 class Fit:
-    """The Marchenko–Pastur law fitted to a density, its distance, and how far off that may be.
-
-    `error` is one standard error from the start vectors; `resolution` bounds what the nodes cannot tell:
-    at a node the share below it is known to half of its weight (Chebyshev, Markov and Stieltjes).
-    """
+    """The Marchenko–Pastur law fitted to a density, its distance, and that distance's error."""
 
     scale: float
     distance: float
     error: float
-    resolution: float
 
 
 def fit_law(found: Quadrature, rows: int, columns: int) -> Fit:
-    """Fit the law's scale to the middle of a density; Kolmogorov–Smirnov distance of the two."""
-    shares = np.linspace(*MIDDLE, 402)[1:-1]
-    scale = fit_scale(quantiles(found, shares), shares, rows, columns)
-    if scale <= 0:
-        return Fit(scale, 1.0, found.sampling_error, 0.0)
-    low, high = law.edges(rows, columns, scale)
-    inside = scale * law.quantiles(np.arange(1, 400) / 400, rows, columns)
-    jumps = found.nodes[_atoms(found)]
-    points = np.concatenate((inside, [0.0, 0.99 * low, low, high, 1.01 * high], jumps, jumps * (1 + 1e-6)))
-    found_shares, unknown = mean_cdf(found, points)
-    distance = float(np.abs(found_shares - law.cdf(points, rows, columns, scale)).max())
-    return Fit(scale, distance, found.sampling_error, float(unknown.max()))
+    """Fit the law's scale to the middle of a density; Kolmogorov–Smirnov distance at the nodes.
 
-
-def quantiles(found: Quadrature, shares: Array) -> Array:
-    """The singular values below which these shares of the density lie."""
-    order = np.argsort(found.nodes, axis=None)
-    below = np.cumsum(found.weights.flatten()[order]) / len(found.nodes)
-    result: Array = found.nodes.flatten()[order][np.searchsorted(below, shares).clip(max=len(order) - 1)]
-    return result
-
-
-def _atoms(found: Quadrature) -> npt.NDArray[np.bool_]:
-    """Nodes that are singular values of their own, with all of their weight: the density jumps there."""
-    reach = found.nodes.max(axis=1, keepdims=True)
-    # a singular value of 0 is found to the rounding of its square
-    converged = (found.residuals < 1e-3 * found.nodes) | (found.nodes < 1e-3 * reach)
-    atoms: npt.NDArray[np.bool_] = converged & (found.weights > 1e-9)
-    return atoms
-
-
-def mean_cdf(found: Quadrature, points: Array) -> tuple[Array, Array]:
-    """The share of the density at or below each point, averaged over start vectors, and how well it is known.
-
-    Straight lines between the nodes' shares, but steps at nodes that have converged.
+    The error is the standard error over start vectors plus the resolution, the distance that the law's own
+    quadrature with as many nodes has to itself.
     """
-    total, unknown = np.zeros(len(points)), np.zeros(len(points))
-    atoms = _atoms(found)
-    for nodes, shares, weights, jumps in zip(found.nodes, found.shares, found.weights, atoms, strict=True):
-        half = np.where(jumps, weights / 2, 0.0)
-        x = np.stack((nodes * np.where(jumps, 1 - 1e-7, 1.0), nodes), axis=1).flatten()
-        y = np.stack((shares - half, shares + half), axis=1).flatten()
-        used = np.repeat(weights > 0, 2)
-        x, y = _with_ends(x[used], y[used])
-        total += np.interp(points, x, y, left=0.0, right=1.0)
-        open_nodes = ~jumps & (weights > 0)
-        if open_nodes.any():
-            unknown += np.interp(points, nodes[open_nodes], weights[open_nodes] / 2, left=0.0, right=0.0)
-    return total / len(found.nodes), unknown / len(found.nodes)
+    shares = found.shares
+    scale = fit_scale(found.nodes, shares, rows, columns)
+    gaps = shares - law.cdf(found.nodes, rows, columns, scale)
+    spread = gaps.std(axis=0, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.zeros(gaps.shape[1])
+    own = own_quadrature(gaps.shape[1], rows, columns)
+    resolution = np.abs(own.shares - law.cdf(own.nodes, rows, columns, 1.0)).max()
+    distance = max(float(np.abs(gaps.mean(axis=0)).max()), _jump(found, gaps))
+    return Fit(scale, distance, float(spread.max() + resolution))
 
 
-def _with_ends(x: Array, y: Array) -> tuple[Array, Array]:
-    """The outermost nodes stand for what lies half a gap beyond them too, unless they have converged."""
-    first, last = x[0] - (x[min(2, len(x) - 1)] - x[0]) / 2, x[-1] + (x[-1] - x[max(-3, -len(x))]) / 2
-    return np.concatenate(([max(first, 0.0)], x, [last])), np.concatenate(([0.0], y, [1.0]))
+def _jump(found: Quadrature, gaps: Array) -> float:
+    """Distance just before or behind a node that is a singular value itself, by the median start vector.
+
+    There the density jumps by the node's whole weight: many singular values are one and the same.
+    """
+    converged = found.residuals < _CONVERGED * found.nodes
+    beside = np.where(converged, np.abs(gaps) + found.weights / 2, 0.0)
+    return float(np.median(beside.max(axis=1)))
+
+
+_CONVERGED = 1e-4
 
 
 def fit_scale(singular: Array, shares: Array, rows: int, columns: int) -> float:
@@ -202,3 +125,18 @@ def fit_scale(singular: Array, shares: Array, rows: int, columns: int) -> float:
         middle = np.ones_like(shares, dtype=bool)
     expected = law.quantiles(shares[middle], rows, columns)
     return float((singular[middle] @ expected) / (expected @ expected))
+
+
+def own_quadrature(steps: int, rows: int, columns: int) -> Quadrature:
+    """The nodes and weights that Lanczos finds for the law itself, at scale 1.
+
+    Its Jacobi matrix is constant: 1, then 1 + c, with √c beside the diagonal (in units of the long side).
+    """
+    short, long = sorted((rows, columns))
+    c = short / long
+    diagonal = np.full(steps, 1 + c)
+    diagonal[0] = 1.0
+    beside = np.full(steps - 1, np.sqrt(c))
+    squares, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))
+    nodes = np.sqrt(np.clip(squares, 0, None) * long)
+    return Quadrature(nodes[None], vectors[0][None] ** 2, np.zeros((1, steps)))

@@ -92,12 +92,6 @@ def distance_number(distance: float, size: int, *, kurtosis: float = 0.0) -> Num
     return Number(distance, spread, mean, -math.expm1(-math.exp(-max(reduced, -30.0))))
 
 
-def critical_distance(size: int, level: float, *, kurtosis: float = 0.0) -> float:
-    """The distance that noise exceeds with the chance `level`."""
-    mean, spread = _distance_null(size, kurtosis)
-    return mean + spread * math.sqrt(6) / math.pi * (-math.log(-math.log1p(-level)) - _EULER)
-
-
 def _distance_null(size: int, kurtosis: float) -> tuple[float, float]:
     heavy = max(kurtosis, 0.0)
     shift = _SHIFT * heavy**2 / (heavy + _SHIFT_FROM)
@@ -111,11 +105,6 @@ _EULER = 0.57721566
 def scale_error(rows: int, columns: int) -> float:
     """Relative standard error of a scale fitted to the middle of the spectrum."""
     return FIT_ERROR / math.sqrt(rows * columns)
-
-
-def limited_kurtosis(kurtosis: float, rows: int, columns: int) -> float:
-    """The kurtosis that the corrections may use: they are of first order, and hold while small."""
-    return min(kurtosis, MOST_SHIFT * math.sqrt(rows * columns))
 
 
 _SHAPE, _SCALE, _TRACY_WIDOM_SHIFT = 46.446, 0.186054, 9.84801  # Chiani's fit for β = 1
@@ -155,41 +144,6 @@ def tracy_widom_sf(value: float) -> float:
 def edge_probability(singular: float, rows: int, columns: int, scale: float, **corrections: float) -> float:
     """The chance that noise of this shape and scale has a singular value this large or larger."""
     return tracy_widom_sf(edge_units(singular, rows, columns, scale, **corrections))
-
-
-def lower_edge_probability(
-    singular: float, rows: int, columns: int, scale: float, *, scale_error: float = 0.0
-) -> float:
-    """The chance that noise of this shape and scale has a singular value this small or smaller.
-
-    The smaller of two: Chen and Dongarra's bound (2005), which is never too small and tight for square
-    matrices, and where the edge is far from 0 the Tracy–Widom distribution of log λ (Ma 2012).
-    """
-    short, long = sorted((rows, columns))
-    x = (singular / scale) ** 2
-    if x <= 0:
-        return 0.0
-    power = (long - short + 1) / 2
-    bound = (
-        (long - short - 1) / 2 * math.log(2)
-        + math.lgamma((long + 1) / 2)
-        - math.lgamma(short / 2)
-        - math.lgamma(long - short + 1)
-        + power * math.log(x)
-        - math.log(power)
-    )
-    p = math.exp(min(bound, 0.0))
-    if short > _SOFT_EDGE * long:
-        return p
-    low, high = math.sqrt(short - 0.5), math.sqrt(long - 0.5)
-    centre = (high - low) ** 2
-    width = (high - low) * (1 / low - 1 / high) ** (1 / 3) / centre  # of log λ
-    middle = math.log(centre) + width**2 / 8
-    width = math.sqrt(width**2 + (2 * scale_error) ** 2 / _VARIANCE)
-    return min(p, tracy_widom_sf((middle - math.log(x)) / width))
-
-
-_SOFT_EDGE = 0.8  # ratio of the sides up to which the lower edge is far enough from 0
 
 
 def threshold_strength(rows: float, columns: float, scale: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .._core import FIXED, brief, number, p_value
-from .results import LayerAudit, Number, Reversal
+from .results import Interval, LayerAudit, Number, Reversal
 
 
 def signed(value: float) -> str:
@@ -68,9 +68,10 @@ def _change(quantity: Quantity, value: float, clear: bool) -> str:
 def quantities(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Quantity]:
     """Every number of a layer, by aspect and name, in reading order."""
     return {
+        **_parts(layer),
         **_entries(layer, thresholds),
         **_offsets(layer, thresholds),
-        **_spectrum(layer, thresholds),
+        **_norms(layer, thresholds),
         **_correlations(layer, thresholds),
         **_ratio(layer, thresholds),
     }
@@ -105,35 +106,57 @@ def _offsets(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Qu
     }
 
 
-def _spectrum(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Quantity]:
-    found = layer.spectrum
+def _parts(layer: LayerAudit) -> dict[str, Quantity]:
+    found = layer.parts
     if found is None:
         return {}
-    far, spread = thresholds.get("spectrum_distance"), thresholds.get("norm_spread")
-    share = Quantity(
-        "energy in spikes", Number(found.spike_share), thresholds.get("spike_share"), is_share=True
-    )
-    return {
-        "distance": Quantity("distance of the spectrum (KS)", found.distance, far),
-        "rescaled": Quantity("distance, rows and columns rescaled", found.rescaled, far),
-        "row norms": Quantity("variation of squared row norms", found.row_norms, spread),
-        "column norms": Quantity("variation of squared column norms", found.column_norms, spread),
-        "spikes": Quantity(
-            "spikes (at least)" if found.is_estimated else "spikes", Number(len(found.spikes))
-        ),
-        "spike share": share,
-        "stable rank": Quantity("stable rank", found.stable_rank),
-        "bulk scale": Quantity("scale fitted to the bulk", Number(found.scale)),
+    made: dict[str, Quantity] = {}
+    if found.random_share is not None:
+        made["random share"] = Quantity(
+            "random share of the energy", _known(found.random_share), is_share=True
+        )
+    rank = "directions of the signal (at least)" if found.rank_is_bound else "directions of the signal"
+    made["rank"] = Quantity(rank, Number(found.rank))
+    made["rank low"] = Quantity("directions, at least", Number(found.rank_interval[0]))
+    if not found.rank_is_bound:
+        made["rank high"] = Quantity("directions, at most", Number(found.rank_interval[1]))
+    if found.signal_share is not None:
+        made["signal share"] = Quantity(
+            "signal, share of the energy", _known(found.signal_share), is_share=True
+        )
+    if found.profile_share is not None:
+        made["profile share"] = Quantity("profile, share of the energy", found.profile_share, is_share=True)
+    if found.distance is not None:
+        made["distance"] = Quantity("distance of the bulk to the law (KS)", found.distance)
+    p = Number(found.rank, p=layer.p)
+    if layer.p is not None:
+        made["p"] = Quantity("this layer as noise", p)
+    if layer.family_p is not None:
+        made["family"] = Quantity("the same among all layers (Holm)", Number(found.rank, p=layer.family_p))
+    made |= {
+        "bulk scale": Quantity("scale of the bulk’s entries, without the profile", Number(found.scale)),
         "lower": Quantity("lower edge of the law", Number(found.lower)),
         "upper": Quantity("upper edge of the law", Number(found.upper)),
-        "below": Quantity("singular values below those of noise", Number(found.below)),
+        "below": Quantity("singular values below those of noise", Number(len(found.below), p=found.lower_p)),
         "null directions": Quantity("singular values that are 0", Number(found.null_directions)),
-        "mean share": Quantity(
-            "energy in the mean of the entries",
-            Number(found.mean_share),
-            thresholds.get("spike_share"),
-            is_share=True,
-        ),
+        "bulk kurtosis": Quantity("excess kurtosis of the bulk’s entries", Number(found.kurtosis)),
+        "mean share": Quantity("energy in the mean of the entries", Number(layer.mean_share), is_share=True),
+    }
+    return made
+
+
+def _known(share: Interval) -> Number:
+    """With the standard error that its 95 % interval comes from."""
+    return Number(share.value, (share.high - share.low) / 2 / 1.96)
+
+
+def _norms(layer: LayerAudit, thresholds: Mapping[str, float]) -> dict[str, Quantity]:
+    found, spread = layer.norms, thresholds.get("norm_spread")
+    if found is None:
+        return {}
+    return {
+        "row norms": Quantity("variation of squared row norms", found.rows, spread),
+        "column norms": Quantity("variation of squared column norms", found.columns, spread),
     }
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from .._core import BadInput, or_global
 from ._controls import shuffled
 from ._decompose import Split, split_exactly
-from ._grade import MIN_SIDE, Decomposition, Grade, Interval, nothing_to_tell, summarize
+from ._grade import MIN_SIDE, nothing_to_tell, summarize
+from ._marchenko_pastur import Array
 from ._split_fast import split_fast
+from .results import Decomposition, Grade, Interval
 
+SHOWN = 200  # singular values kept for charts
 ALPHA = 0.01  # chance of a false direction in a matrix of noise
 EXACT_UP_TO = 1536  # shorter side up to which all singular values are computed
 
@@ -32,6 +36,7 @@ class Parts:
     column_scales: Tensor  # about 1 on average
     left: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (rows, rank) orthonormal, unscaled
     right: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (columns, rank)
+    values: tuple[float, ...] = ()  # singular values without the profile, ascending; at most a few hundred
 
     @property
     def rank(self) -> int:
@@ -148,7 +153,15 @@ def decompose(
         _spread_out(column_scales / typical, full_columns),
         _spread_out(left, full_rows),
         _spread_out(right, full_columns),
+        thinned(split.values),
     )
+
+
+def thinned(values: Array) -> tuple[float, ...]:
+    """At most `SHOWN` of the values, equally spaced in rank, both ends among them."""
+    if len(values) > SHOWN:
+        values = values[np.linspace(0, len(values) - 1, SHOWN).round().astype(int)]
+    return tuple(values.tolist())
 
 
 def _split(matrix: Tensor, alpha: float, exact: bool | None, generator: torch.Generator) -> Split:

@@ -24,7 +24,8 @@ from ._decompose import (
 )
 from ._edges import bulk_distance, count_above, count_below
 from ._krylov import Krylov, block_lanczos, quadrature
-from ._lanczos import fit_law
+from ._lanczos import Quadrature, fit_law
+from ._marchenko_pastur import Array
 from ._profile import sinkhorn
 from .results import Number
 
@@ -35,6 +36,8 @@ GROWTH = 1.25  # more room than for what was found last
 ROOM = 4  # the space searched has so many times the dimensions found in it
 ROUNDING = 1e-6  # of the energy: what is left is not a bulk
 LARGEST_SPACE = 0.5  # of the shorter side
+QUANTILES = 200  # of the density, for charts
+_EMPTY = 1e-9  # weight of a node that is none: a start vector had seen all there is before
 TOLERANCE = 1e-3  # of the profile: a thirtieth of the sampling error of a row of 2,000 entries
 SETTLED = 0.5  # a profile that moves by less, in units of its sampling error, leaves the signal as it is
 
@@ -138,6 +141,17 @@ def _distance(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> float
     return math.sqrt(squares)
 
 
+def _quantiles(seen: Quadrature, rows: int, top: Array) -> Array:
+    """Singular values as one would draw them: quantiles of the bulk's density, and those of the signal."""
+    bulk = max(2, round(QUANTILES * (rows - len(top)) / rows))
+    used = seen.weights.mean(axis=0) > _EMPTY
+    shares, nodes = seen.shares.mean(axis=0)[used], seen.nodes.mean(axis=0)[used]
+    places = np.interp((np.arange(bulk) + 0.5) / bulk, shares, nodes)
+    kept = top[np.linspace(0, len(top) - 1, min(len(top), QUANTILES - bulk + 1)).round().astype(int)]
+    result: Array = np.concatenate((places, kept[::-1]))
+    return result
+
+
 def _described(
     found: _Look,
     probabilities: list[float],
@@ -156,9 +170,9 @@ def _described(
         high, _ = count_above(values, rows, columns, scale, kurtosis, 0.975)
         size = (rows - count, columns - count)
         fit = fit_law(seen := quadrature(found.top, count), *size)
-        distance = bulk_distance(fit.distance, rows - count, kurtosis, error=2 * fit.error + fit.resolution)
-        density = np.sort(seen.nodes, axis=None)
-        smallest = density[:1]  # no smaller than the smallest singular value
+        distance = bulk_distance(fit.distance, rows - count, kurtosis, error=fit.error)
+        density = _quantiles(seen, rows, values[:count])
+        smallest = np.sort(seen.nodes[seen.weights > 0])[:1]  # no smaller than the smallest singular value
         lowest, chances = count_below(smallest, *size, scale, alpha)
         below, below_p = smallest[:lowest], tuple(chances)
     return Split(

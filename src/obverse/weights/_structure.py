@@ -1,4 +1,4 @@
-"""What is left of a layer when spikes and norms are taken off: correlations and blocks."""
+"""What is left of a layer when signal and norms are taken off: correlations and blocks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ._lanczos import leading
 from ._marchenko_pastur import ks_distance
+from ._parts import Parts
 from .results import Correlations, Histogram, Number
 
 COMPARED = 512  # rows or columns compared with each other: 130,000 cosines
@@ -21,40 +21,32 @@ KOLMOGOROV = (0.8687, 0.2603)  # mean and standard deviation of Kolmogorov's law
 
 
 @torch.no_grad()
-def without_spikes(
-    matrix: Tensor, spikes: int, generator: torch.Generator, directions: Tensor | None = None
-) -> Tensor:
-    """`matrix`, or a copy with noise in place of its `spikes` leading singular directions.
+def without_signal(matrix: Tensor, parts: Parts, generator: torch.Generator) -> Tensor:
+    """A copy with noise of the same profile in place of the signal's directions.
 
     Left out without replacement, the directions would be missed: of 40 long rows without their common part,
-    any two have the cosine −1/39, far more than chance has. `directions` of the short side, where known.
+    any two have the cosine −1/39, far more than chance has.
     """
-    if spikes == 0:
-        return matrix
-    flipped = matrix.shape[0] > matrix.shape[1]
-    short = matrix.T if flipped else matrix
-    rows, columns = short.shape
-    left = _leading(short, spikes, generator) if directions is None else directions
-    parts = left.T @ short  # each of the length of its singular value
-    lengths = torch.linalg.vector_norm(parts, dim=1, keepdim=True)
-    rest = torch.linalg.vector_norm(short).square() - lengths.square().sum()
-    scale = (rest.clamp_min(0) / max((rows - spikes) * (columns - spikes), 1)).sqrt()
-    result = torch.addmm(short, left, scale * _normal(spikes, columns, generator).to(short) - parts)
-    result.addmm_(scale * _normal(rows, spikes, generator).to(short), parts / lengths)
-    return result.T.contiguous() if flipped else result
+    if parts.rank == 0 or parts.summary.scale <= 0:
+        return matrix.clone()
+    left, right = (one.to(matrix) for one in parts.directions())
+    noise = parts.summary.scale * _normal(*matrix.shape, generator).to(matrix)
+    # of the noise, what lies in the directions on either side
+    inside = left @ (left.T @ noise)
+    inside += (noise - inside) @ right @ right.T
+    rows, columns = matrix.shape
+    inside *= _without_chance(parts.row_scales, columns).to(matrix)[:, None]
+    inside *= _without_chance(parts.column_scales, rows).to(matrix)
+    return parts.without_signal().to(matrix) + inside
 
 
-_SPARE, _KRYLOV = 8, 6  # more directions than spikes, and how often they are multiplied
-
-
-def _leading(short: Tensor, spikes: int, generator: torch.Generator) -> Tensor:
-    """Leading directions of the short side, from a block Krylov space: spikes may lie close to the bulk."""
-    size = short.shape[0]
-    block = torch.linalg.qr(short @ _normal(short.shape[1], spikes + _SPARE, generator).to(short)).Q
-    blocks = [block]
-    while len(blocks) < _KRYLOV and block.shape[1] * len(blocks) < size:
-        blocks.append(torch.linalg.qr(short @ (short.T @ blocks[-1])).Q)
-    return leading(short, torch.cat(blocks, dim=1).T)[1][:, :spikes]
+def _without_chance(scales: Tensor, length: int) -> Tensor:
+    """Scales measured on lines of so many entries, less what chance makes them vary."""
+    squares = scales.square()
+    mean = squares.mean()
+    varied = float(squares.var() / mean**2)
+    kept = max(0.0, 1 - 2 / length / varied) if varied > 0 else 0.0
+    return (mean + kept * (squares - mean)).sqrt()
 
 
 def _normal(rows: int, columns: int, generator: torch.Generator) -> Tensor:

@@ -19,7 +19,6 @@ from .results import Number
 HEAVY = 0.3  # from this shift of the edge on, in its own units, a first-order correction is not relied on
 _EULER = 0.57721566
 _DOUBT = 0.2  # chance that the spread of the shuffles is taken for smaller than it is
-_LEAST_SPREAD = 1.268  # of the Tracy–Widom distribution: tails widen it
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,6 @@ class Sample:
         reduced = math.pi / math.sqrt(6) * (value - self.mean) / self.spread + _EULER
         return -math.expm1(-math.exp(-max(reduced, -30.0)))
 
-    def critical(self, level: float) -> float:
-        """The value that is exceeded with the chance `level`."""
-        return self.mean + self.spread * math.sqrt(6) / math.pi * (-math.log(-math.log1p(-level)) - _EULER)
-
     def number(self, value: float, *, both: bool = False) -> Number:
         """A value beside this null; with `both`, too small counts as much as too large."""
         from scipy.special import stdtr
@@ -55,28 +50,14 @@ class Sample:
         return Number(value, self.spread, self.mean, p)
 
 
-def sample(values: Sequence[float], *, least: float = 0.0) -> Sample:
-    """Of at least two values; `least` is a standard deviation that theory says there is anyway."""
+def sample(values: Sequence[float]) -> Sample:
+    """Of at least two values."""
     from scipy.stats import chi2
 
     count = len(values)
-    spread = max(float(np.std(values, ddof=1)), least)
+    spread = float(np.std(values, ddof=1))
     widening = math.sqrt((count - 1) / float(chi2.ppf(_DOUBT, count - 1)) * (1 + 1 / count))
     return Sample(float(np.mean(values)), spread * widening, count)
-
-
-@dataclass(frozen=True)
-class Tails:
-    """How far entries of these tails reach: by their excess kurtosis, or by what shuffled ones gave."""
-
-    kurtosis: float = 0.0
-    upper: Sample | None = None  # the largest singular value, in the units of `edge_units`
-    lower: Sample | None = None  # −log of the smallest over the largest that the law allows
-    distance: Sample | None = None  # of the spectrum to the law
-
-
-NORMAL = Tails()
-UNKNOWN = Sample(math.inf, 1.0, 2)  # nothing is too large for it
 
 
 def is_heavy(kurtosis: float, rows: int, columns: int) -> bool:
@@ -85,15 +66,3 @@ def is_heavy(kurtosis: float, rows: int, columns: int) -> bool:
     return (
         edge_units(edge, rows, columns, 1.0) - edge_units(edge, rows, columns, 1.0, kurtosis=kurtosis) > HEAVY
     )
-
-
-def upper_sample(largest: Sequence[float], rows: int, columns: int, scales: Sequence[float]) -> Sample:
-    """From the largest singular values of shuffled entries of these scales."""
-    units = [edge_units(value, rows, columns, scale) for value, scale in zip(largest, scales, strict=True)]
-    return sample(units, least=_LEAST_SPREAD)
-
-
-def smallness(value: float, rows: int, columns: int, scale: float) -> float:
-    """How small a singular value is, on a scale where zero to float32 precision is a large number."""
-    edge = edges(rows, columns, scale)[1]
-    return -math.log(max(value / edge, 1e-7))

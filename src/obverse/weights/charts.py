@@ -121,14 +121,32 @@ def _singular_shares(values: Sequence[float], edge: float, bins: Array) -> Array
 
 def _reach(layer: LayerAudit) -> float:
     """The largest singular value, in units of the law's edge."""
-    if layer.spectrum is None or not layer.spectrum.upper > 0:
+    if layer.parts is None or not layer.parts.upper > 0:
         return 0.0
-    largest = [*layer.spectrum.values, *(spike.value for spike in layer.spectrum.spikes)]
-    return max((value / layer.spectrum.upper for value in largest), default=0.0)
+    largest = [*layer.values, *(one.value for one in layer.parts.directions)]
+    return max((value / layer.parts.upper for value in largest), default=0.0)
+
+
+def parts_bar(this: LayerAudit, other: LayerAudit | None = None) -> str:
+    """The energy without the profile from left to right: signal, then the random rest; its interval below."""
+    rows = [one.random_share for one in (this, other) if one is not None]
+    parts = [path("axis", f"M0 {HEIGHT}H{WIDTH}"), tick(0, "0", "start"), tick(WIDTH, "100 %", "end")]
+    height = 0.3 * HEIGHT
+    for at, (kind, share) in enumerate(zip(("bars", "other"), rows, strict=False)):
+        if share is None:
+            continue
+        top = 0.14 * HEIGHT + at * 1.5 * height
+        x = [float(across(1 - part, 0.0, 1.0)) for part in (1.0, share.value, share.high, share.low)]
+        box = f"M0 {coordinate(top)}H{coordinate(x[1])}V{coordinate(top + height)}H0Z"
+        rest = f"M{coordinate(x[1])} {coordinate(top)}H{WIDTH}V{coordinate(top + height)}H{coordinate(x[1])}Z"
+        middle = coordinate(top + height / 2)
+        parts += [path(kind, box), path("gaussian", rest)]
+        parts.append(path("whisker", f"M{coordinate(x[2])} {middle}H{coordinate(x[3])}"))
+    return svg_frame("Shares of the energy: signal at the left, random numbers at the right", parts)
 
 
 def spectrum_plot(this: LayerAudit, other: LayerAudit | None = None) -> str:
-    """Singular values in units of the law's upper edge, so that layers of all scales share an axis."""
+    """Without the profile, in units of the law's upper edge, so that layers of all scales share an axis."""
     both = [one for one in (this, other) if one is not None]
     grid, law = _law(this.rows, this.columns)
     # a long and narrow matrix has its law close to the edge: there the axis need not begin at 0
@@ -143,14 +161,14 @@ def spectrum_plot(this: LayerAudit, other: LayerAudit | None = None) -> str:
     bins = np.linspace(low, high, 37)
     top = 1.3 * float(law.max()) or 2.0
     for kind, one in zip(("bars", "other"), both, strict=False):
-        if one.spectrum is not None and one.spectrum.values and one.spectrum.upper > 0:
-            shares = _singular_shares(one.spectrum.values, one.spectrum.upper, bins)
+        if one.parts is not None and one.values and one.parts.upper > 0:
+            shares = _singular_shares(one.values, one.parts.upper, bins)
             parts.append(path(kind, steps(across(bins, low, high), up(shares, top))))
     if law.any():
         parts.append(path("curve", line(across(grid, low, high), up(law, top))))
     for kind, one in zip(("spike", "spike other"), both, strict=False):
         parts += _spikes(one, kind, low, high)
-    return svg_frame("Singular values over the law of random matrices", parts)
+    return svg_frame("Singular values without the profile over the law of random matrices", parts)
 
 
 def _law(rows: int, columns: int) -> tuple[Array, Array]:
@@ -165,9 +183,9 @@ def _law(rows: int, columns: int) -> tuple[Array, Array]:
 
 def _spikes(layer: LayerAudit, kind: str, low: float, high: float) -> list[str]:
     """A line from the axis to each; an arrow at the right for those beyond it."""
-    if layer.spectrum is None or not layer.spectrum.upper > 0:
+    if layer.parts is None or not layer.parts.upper > 0:
         return []
-    found = [spike.value / layer.spectrum.upper for spike in layer.spectrum.spikes[:MOST_SPIKES]]
+    found = [one.value / layer.parts.upper for one in layer.parts.directions[:MOST_SPIKES]]
     marks = sorted({coordinate(x) for x in across([one for one in found if one < high], low, high)})
     parts = [path(kind, "".join(f"M{x} {HEIGHT}v-26" for x in marks))] if marks else []
     if any(one >= high for one in found):

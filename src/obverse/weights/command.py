@@ -1,4 +1,4 @@
-"""`obverse audit`: is each layer of a net random-like? One model, or one against another."""
+"""`obverse audit`: what in each layer is signal, what is random? One model, or one against another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core import NONE, BadInput, NetRun, counted, explained, named, run_access, write_text
+from .._core import NONE, BadInput, NetRun, explained, named, run_access, write_text
 from ..present import (
     Column,
     GivenSeed,
@@ -33,7 +33,7 @@ from ..present import (
 )
 from ..shadow import OWN
 from ._against import CLEAR, Change, Comparison, LayerChange
-from ._verdict import BUDGET, KEEP, SAMPLES, Thresholds
+from ._verdict import KEEP, SAMPLES, Thresholds
 from .results import AGAINST, NAME, Audit, Verdict, read_audit, rows
 
 if TYPE_CHECKING:
@@ -45,10 +45,11 @@ if TYPE_CHECKING:
 FAILED = 3
 FAIL_ON: dict[str, tuple[Verdict, ...]] = {
     "never": (),
-    "not-random-like": ("not random-like",),
-    "spikes": ("not random-like", "random-like bulk with spikes"),
+    "structured": ("structured otherwise",),
+    "mostly-signal": ("structured otherwise", "mostly signal"),
+    "signal": ("structured otherwise", "mostly signal", "signal in a random bulk"),
 }
-QUICK: dict[str, Any] = {"samples": 8, "budget": 1.0}
+QUICK: dict[str, Any] = {"samples": 8, "exact": False}
 
 
 def audit(
@@ -82,7 +83,8 @@ def audit(
     fail_on: Annotated[
         str,
         options.choice(
-            "Exit with status 3: `never`, for layers `not-random-like`, or for `spikes` too \\[never].",
+            "Exit with status 3: `never`; for layers `structured` otherwise than by a signal in random "
+            "numbers; for `mostly-signal` too; or for any `signal` \\[never].",
             *FAIL_ON,
             metavar="WHEN",
         ),
@@ -104,17 +106,16 @@ def audit(
         int | None,
         typer.Option(metavar="N", help=f"Draws of h for each sparsity \\[{SAMPLES:g}]."),
     ] = None,
-    budget: Annotated[
-        float | None,
+    exact: Annotated[
+        bool,
         typer.Option(
-            metavar="SECONDS",
-            help="Time for the exact singular values of one layer; beyond it a density is estimated "
-            f"\\[{BUDGET:g}].",
+            "--exact",
+            help="Compute all singular values of large layers too (1,536 rows and columns or more).",
         ),
-    ] = None,
+    ] = False,
     quick: Annotated[
         bool,
-        options.quick(f"{QUICK['samples']} draws of h, {QUICK['budget']:g} second for singular values"),
+        options.quick(f"{QUICK['samples']} draws of h, the largest singular values only"),
     ] = False,
     ablate: Annotated[
         bool,
@@ -128,11 +129,11 @@ def audit(
     out: Annotated[Path | None, options.out("audit.json, audit.csv and audit.html")] = None,
     as_json: Json = False,
 ) -> None:
-    """Is each layer random-like, in the sense that reversibility needs? And where is it not?
+    """What in each layer is signal, what is like random numbers, and how much of each?
 
     Exit status: 0 done, 2 something to put right, 3 what --fail-on names was found.
 
-    Example: obverse audit model.safetensors --out audits/first --fail-on not-random-like
+    Example: obverse audit model.safetensors --out audits/first --fail-on structured
     """
     options.check_choice("--fail-on", fail_on, FAIL_ON)
     if ablate:
@@ -151,9 +152,9 @@ def audit(
 
     if seed is not None:
         check_seed(seed)
-    if budget is not None and not math.isfinite(budget):  # it is written down as JSON
-        raise BadInput("--budget in seconds", got=budget, do="use 1e9 to wait for as long as it takes")
-    given = {"keep": keep, "samples": samples, "budget": budget, "seed": seed}
+    if exact and quick:
+        raise BadInput("--exact or --quick", got="both", do="leave one out")
+    given = {"keep": keep, "samples": samples, "exact": exact or None, "seed": seed}
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if quick:
         settings = QUICK | settings
@@ -231,33 +232,39 @@ def write_beside(found: Audit, other: Audit | None, out: Path) -> tuple[str, ...
 
 
 COLOURS: dict[Verdict, str] = {
-    "random-like": "green",
-    "random-like bulk with spikes": "yellow",
+    "untouched": "green",
+    "signal in a random bulk": "cyan",
+    "mostly signal": "magenta",
+    "structured otherwise": "red",
     "cannot tell": "yellow",
-    "not random-like": "red",
     "not judged": "dim",
 }
 SHORT: dict[Verdict, str] = {
-    "random-like": "random-like",
-    "random-like bulk with spikes": "spikes",
+    "untouched": "untouched",
+    "signal in a random bulk": "signal",
+    "mostly signal": "mostly signal",
+    "structured otherwise": "structured",
     "cannot tell": "cannot tell",
-    "not random-like": "not",
     "not judged": "not judged",
 }
 CONSTANT = 1e6  # |mean| / std of offsets that are all the same but for rounding
 NORMAL = "distance of the entries to a normal law"
-LAW = "distance of the singular values to the Marchenko–Pastur law"
+LAW = "distance of the bulk to the law of random numbers"
+SHARE = "share of the energy that is like random numbers, its 95 % interval"
+RANK = "directions that carry the signal, of all there are"
 RATIO = "recovery error ÷ that of the same entries shuffled, at the sparsity where it is surely largest"
 
 
 def print_audit(audit: Audit) -> None:
-    """The table, a sentence about each layer that is not or may not be random-like, the summary."""
+    """A sentence about each layer in which there is something to say, the table, the summary."""
     console = open_console()
-    print_grid(console, audit_columns(audit), "differs from random entries: what the verdict rests on")
     for layer in audit.layers:
-        if layer.verdict in ("not random-like", "cannot tell"):
-            say(console, f"{layer.name}: {layer.sentence}")
+        if layer.verdict not in ("untouched", "not judged"):
+            say(console, f"{layer.name}: {layer.parts.sentence if layer.parts else layer.sentence}")
+    print_grid(console, audit_columns(audit), "more than noise shows: what the verdict rests on")
     say(console, audit.summary, "bold")
+    if audit.family:
+        say(console, audit.family)
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -297,6 +304,15 @@ def audit_columns(audit: Audit) -> list[Column]:
     return [
         column("layer", lambda row: str(row["layer"]), left=True),
         column("shape", lambda row: f"{row['rows']}×{row['columns']}", drop=1),
+        column("random", lambda row: f"{row['random_share']:.0%}", SHARE, needs="random_share"),
+        column(
+            "95 %",
+            lambda row: f"{100 * row['random_share_low']:.0f}–{row['random_share_high']:.0%}",
+            needs="random_share",
+            drop=4,
+        ),
+        column("signal", _rank, RANK, needs="rank", aspect="parts"),
+        column("bulk", _distance, LAW, needs="distance", drop=3),
         column(
             "law",
             lambda row: str(row["entries_best_law"]).removeprefix("Student "),
@@ -310,7 +326,7 @@ def audit_columns(audit: Audit) -> list[Column]:
             lambda row: f"{row['entries_ks']:.3f}",
             NORMAL,
             needs="entries_ks",
-            drop=2,
+            drop=5,
         ),
         column(
             "offsets",
@@ -320,42 +336,30 @@ def audit_columns(audit: Audit) -> list[Column]:
             drop=8,
         ),
         column(
-            "spectrum",
-            _distance,
-            f"{LAW} (+ spikes, − values below it)",
-            needs="spectrum_distance",
-            aspect="spectrum",
-        ),
-        column(
             "norms",
             lambda row: f"{max(row['row_norms'], row['column_norms']):.2f}",
             "spread of the squared norms of rows or columns",
             needs="row_norms",
-            aspect="norms",
-            drop=5,
+            drop=9,
         ),
         column(
             "cosine",
             _cosine,
             "between rows or columns, over chance",
-            aspect="correlations",
-            drop=6,
+            drop=10,
         ),
         column(
             "ratio",
             lambda row: _ratio(row["recovery_ratio"]),
             RATIO,
             needs="recovery_ratio",
-            aspect="recovery",
+            drop=2,
         ),
         column(
-            "95 %",
-            lambda row: f"{_ratio(row['recovery_ratio_low'])}–{_ratio(row['recovery_ratio_high'])}",
-            needs="recovery_ratio",
-            drop=4,
-        ),
-        column(
-            "verdict", _verdict, left=True, styles=tuple(COLOURS[layer.verdict] for layer in audit.layers)
+            "verdict",
+            lambda row: str(row["verdict"]),
+            left=True,
+            styles=tuple(COLOURS[layer.verdict] for layer in audit.layers),
         ),
     ]
 
@@ -383,9 +387,10 @@ def comparison_columns(comparison: Comparison) -> list[Column]:
                 for one in layers
             ),
         ),
-        column("ratio", [one.ratio for one in layers], 2, RATIO),
-        column("spectrum", [one.distance for one in layers], 3, LAW, drop=1),
-        column("spikes", [one.spikes for one in layers], 0, drop=2),
+        column("random", [one.random_share for one in layers], 2, "share of the energy"),
+        column("signal", [one.rank for one in layers], 0, "directions"),
+        column("ratio", [one.ratio for one in layers], 2, RATIO, drop=1),
+        column("bulk", [one.distance for one in layers], 3, LAW, drop=2),
         column("KS", [one.ks for one in layers], 3, NORMAL, drop=3),
     ]
 
@@ -396,13 +401,17 @@ def _ratio(value: float) -> str:
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
+def _rank(row: dict[str, Any]) -> str:
+    """Of how many, with ≥ where there may be more; and the number of values below the bulk."""
+    size = min(row["rows"] - row["dead_rows"], row["columns"] - row["dead_columns"])
+    least = "≥" if row["rank_is_bound"] else ""
+    below = f" −{row['values_below']}" if row["values_below"] else ""
+    return f"{least}{row['rank']}/{size}{below}"
+
+
 def _distance(row: dict[str, Any]) -> str:
-    """With ≈ where it is of an estimated density, and the numbers of spikes and of values below the bulk."""
-    estimated = "≈" if row["spectrum_method"] == "lanczos" else ""
-    least = "≥" if estimated else ""
-    spikes = f" +{least}{row['spikes']}" if row["spikes"] else ""
-    below = f" −{least}{row['values_below']}" if row["values_below"] else ""
-    return f"{estimated}{row['spectrum_distance']:.3f}{spikes}{below}"
+    """With ≈ where it is that of an estimated density."""
+    return f"{'≈' if row['method'] == 'krylov' else ''}{row['distance']:.3f}"
 
 
 def _cosine(row: dict[str, Any]) -> str:
@@ -410,18 +419,9 @@ def _cosine(row: dict[str, Any]) -> str:
     return f"{max(found):.2f}" if found else NONE
 
 
-def _verdict(row: dict[str, Any]) -> str:
-    if row["verdict"] != "random-like bulk with spikes" or row["spikes"] is None:
-        return str(row["verdict"])
-    least = "≥ " if row["spectrum_method"] == "lanczos" else ""
-    parts = [f"{least}{counted(row['spikes'], 'spike')}"] if row["spikes"] else []
-    parts += [f"{least}{row['values_below']} below"] if row["values_below"] else []
-    return ", ".join(["bulk", *parts])
-
-
 def _turn(one: LayerChange) -> str:
     if one.verdict_before == one.verdict_after:
-        return one.verdict_after.removeprefix("random-like ")  # "bulk with spikes" says it too
+        return SHORT[one.verdict_after]
     return f"{SHORT[one.verdict_before]} → {SHORT[one.verdict_after]}"
 
 

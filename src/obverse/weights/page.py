@@ -23,12 +23,13 @@ from .results import (
     NAME,
     VERDICTS,
     Audit,
+    Decomposition,
     Entries,
+    Interval,
     LayerAudit,
     Number,
     Recovered,
     Reversal,
-    Spectrum,
     Verdict,
     read_audit,
 )
@@ -38,13 +39,14 @@ if TYPE_CHECKING:
 
 # A class of the stylesheet for each; the colour never says it alone.
 TONES: dict[Verdict, str] = {
-    "random-like": "good",
-    "random-like bulk with spikes": "mixed",
+    "untouched": "good",
+    "signal in a random bulk": "mixed",
+    "mostly signal": "signal",
+    "structured otherwise": "bad",
     "cannot tell": "unsure",
-    "not random-like": "bad",
     "not judged": "none",
 }
-WORST_FIRST = ("bad", "unsure", "mixed", "good", "none")
+ORDER = ("bad", "signal", "mixed", "unsure", "good", "none")
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ class Card:
     cells: tuple[Cell, ...]
     lines: tuple[Line, ...]
     facts: tuple[str, ...]
-    spikes: tuple[tuple[str, ...], ...]
-    more_spikes: int
+    directions: tuple[tuple[str, ...], ...]
+    more_directions: int
     reversal: tuple[tuple[str, tuple[str, ...]], ...]
 
     @property
@@ -106,7 +108,13 @@ def model_names(this: str, other: str) -> tuple[str, str]:
 
 def _clear(change: LayerChange) -> frozenset[str]:
     """The numbers that changed by more than chance gives."""
-    numbers = {"ratio": change.ratio, "distance": change.distance, "ks": change.ks}
+    numbers = {
+        "random share": change.random_share,
+        "rank": change.rank,
+        "ratio": change.ratio,
+        "distance": change.distance,
+        "ks": change.ks,
+    }
     return frozenset(name for name, one in numbers.items() if one is not None and one.clear)
 
 
@@ -120,24 +128,26 @@ def card(
     there = {} if twin is None else quantities(twin, thresholds)
     found = quantities(layer, thresholds)
     lines = {name: line(one, there.get(name), clear=name in clear) for name, one in found.items()}
-    spikes, more_spikes = spike_table(layer)
-    spectrum, tone = layer.spectrum, TONES[layer.verdict]
+    directions, more_directions = direction_table(layer)
+    parts, tone = layer.parts, TONES[layer.verdict]
+    share, distance = layer.random_share, None if parts is None else parts.distance
     return Card(
         layer=layer,
         twin=twin,
         tone=tone,
         sort={
-            "verdict": WORST_FIRST.index(tone),
+            "verdict": ORDER.index(tone),
+            "random": None if share is None else -share.value,
+            "rank": None if parts is None else parts.rank,
             "ratio": None if layer.ratio is None else layer.ratio.value,
-            "distance": None if spectrum is None else spectrum.distance.value,
-            "spikes": None if spectrum is None else len(spectrum.spikes),
+            "distance": None if distance is None else distance.value,
             "size": layer.rows * layer.columns,
         },
         cells=() if layer.verdict == "not judged" else cells(Pair(layer, twin, lines)),
         lines=tuple(lines.values()),
-        facts=(*_about_dead(layer), *_about_entries(layer.entries), *_about_spectrum(layer.spectrum)),
-        spikes=spikes,
-        more_spikes=more_spikes,
+        facts=(*_about_dead(layer), *_about_entries(layer.entries), *_about_parts(layer.parts)),
+        directions=directions,
+        more_directions=more_directions,
         reversal=reversal_table(layer.reversal, () if twin is None else twin.reversal),
     )
 
@@ -166,15 +176,35 @@ def _about_dead(layer: LayerAudit) -> list[str]:
     return [f"All zero, and left out of all numbers: {', '.join(parts)}."] if parts else []
 
 
-def _about_spectrum(spectrum: Spectrum | None) -> list[str]:
-    if spectrum is None or spectrum.method == "exact":
+def _about_parts(parts: Decomposition | None) -> list[str]:
+    if parts is None or parts.random_share is None:
         return []
-    error = "" if spectrum.error is None else f" good to ±{number(spectrum.error)}"
-    return [
-        "No exact singular values in the time given: a Lanczos density, "
-        f"whose distance is{error or ' estimated'}. "
-        "Numbers of spikes and of values below the bulk are lower bounds."
+    share, signal = parts.random_share, parts.signal_share
+    low, high = parts.rank_interval
+    more = " or more" if parts.rank_is_bound else f" to {whole(high)}" if high > low else ""
+    facts = [
+        f"Directions of the signal: {whole(parts.rank)} (95{FIXED}% interval {whole(low)}{more}).",
+        f"Random share {_interval(share)} of the energy without the profile"
+        + (f", signal {_interval(signal)}." if signal else "."),
     ]
+    if parts.method == "krylov":
+        facts.append(
+            "Not all singular values were computed: the largest ones come from block Lanczos, the rest is a "
+            "density. A few very small ones can be missed; --exact computes all of them."
+        )
+    if not parts.settled:
+        facts.append("Profile and number of directions did not settle: take them as approximate.")
+    if parts.heavy_tails:
+        facts.append("Heavy-tailed or sparse entries: chances at the edges are upper bounds only.")
+    return facts
+
+
+def _interval(share: Interval) -> str:
+    return f"{_percent(share.value)} ({_percent(share.low)} to {_percent(share.high)})"
+
+
+def _percent(share: float) -> str:
+    return f"{brief(round(100 * share, 1))}{FIXED}%"
 
 
 def changes(comparison: Comparison) -> list[str]:
@@ -192,13 +222,13 @@ def changes(comparison: Comparison) -> list[str]:
     else:
         said = [f"Of {both} layers that both have, {changed} got another verdict in A than in B."]
     said += [f"{old.capitalize()} in B, {new} in A: {_some(names)}." for (old, new), names in turns.items()]
-    ratios = [one.ratio for one in comparison.layers if one.ratio is not None and one.ratio.clear]
-    if ratios:
-        worse = sum(ratio.after > ratio.before for ratio in ratios)
+    shares = [one.random_share for one in comparison.layers if one.random_share and one.random_share.clear]
+    if shares:
+        more = sum(share.after > share.before for share in shares)
         said.append(
-            f"Recovery against shuffled entries got clearly worse from B to A in {worse} of them and "
+            f"From B to A the random share got clearly larger in {more} of them and clearly smaller in "
+            f"{len(shares) - more}."
         )
-        said[-1] += f"clearly better in {len(ratios) - worse}."
     for letter, alone in (("A", comparison.only_after), ("B", comparison.only_before)):
         if alone:
             said.append(f"Only in {letter}: {_some(alone)}.")
@@ -212,21 +242,21 @@ def _some(names: Sequence[str]) -> str:
 MOST_SPARSITIES = 8
 
 
-def spike_table(layer: LayerAudit) -> tuple[tuple[tuple[str, ...], ...], int]:
-    """The first spikes in words, and how many more there are."""
-    if layer.spectrum is None:
+def direction_table(layer: LayerAudit) -> tuple[tuple[tuple[str, ...], ...], int]:
+    """The first directions of the signal in words, and how many more there are."""
+    if layer.parts is None:
         return (), 0
-    spikes, more = at_most(layer.spectrum.spikes, 12)
-    upper = layer.spectrum.upper
+    directions, more = at_most(layer.parts.directions, 12)
+    upper = layer.parts.upper
     rows = tuple(
         (
             number(one.value),
             number(one.value / upper) if upper > 0 else "—",
             number(one.strength),
-            f"{number(100 * one.share)}{FIXED}%",
+            number(one.shrunk),
             p_value(one.p),
         )
-        for one in spikes
+        for one in directions
     )
     return rows, more
 
@@ -329,10 +359,11 @@ class Pair:
 def cells(pair: Pair) -> tuple[Cell, ...]:
     """In the order of the page's legend."""
     return (
+        _parts(pair),
+        _spectrum(pair),
         _entries(pair),
         _quantiles(pair),
         _offsets(pair),
-        _spectrum(pair),
         _cosines(pair),
         _recovery(pair),
     )
@@ -367,10 +398,17 @@ def _offsets(pair: Pair) -> Cell:
     )
 
 
+def _parts(pair: Pair) -> Cell:
+    if pair.this.random_share is None:
+        return Cell("Signal and bulk", None)
+    keys = pair.keys(random_share="random share", signal_share="signal", profile_share="profile")
+    return Cell("Signal and bulk", markup(small.parts_bar(pair.this, pair.other)), keys)
+
+
 def _spectrum(pair: Pair) -> Cell:
-    if pair.this.spectrum is None:
+    if pair.this.parts is None or not pair.this.values:
         return Cell("Singular values", None)
-    keys = pair.keys(distance="KS distance", spikes="spikes", stable_rank="stable rank")
+    keys = pair.keys(rank="directions", distance="bulk, KS distance")
     return Cell("Singular values", markup(small.spectrum_plot(pair.this, pair.other)), keys)
 
 

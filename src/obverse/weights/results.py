@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from .._core import ObverseError, Record, counted, printable, read_record, record_text, write_text
+from .._core import FIXED, ObverseError, Record, counted, printable, read_record, record_text, write_text
 
-Verdict = Literal[
-    "random-like", "random-like bulk with spikes", "cannot tell", "not random-like", "not judged"
+Grade = Literal[
+    "untouched", "signal in a random bulk", "mostly signal", "structured otherwise", "cannot tell"
 ]
-VERDICTS: tuple[Verdict, ...] = (
-    "random-like",
-    "random-like bulk with spikes",
+GRADES: tuple[Grade, ...] = (
+    "untouched",
+    "signal in a random bulk",
+    "mostly signal",
+    "structured otherwise",
     "cannot tell",
-    "not random-like",
-    "not judged",
 )
+Verdict = Literal[
+    "untouched",
+    "signal in a random bulk",
+    "mostly signal",
+    "structured otherwise",
+    "cannot tell",
+    "not judged",
+]
+VERDICTS: tuple[Verdict, ...] = (*GRADES, "not judged")
 
 
 @dataclass(frozen=True)
@@ -91,46 +100,62 @@ class Offsets(Record):
 
 
 @dataclass(frozen=True)
-class Spike(Record):
-    """A singular value beyond what noise reaches."""
+class Direction(Record):
+    """A singular value that noise would not have; in units of the matrix without its profile."""
 
-    value: float  # as observed
-    strength: float  # of the planted rank-one part, the noise's inflation taken off
-    share: float  # of the layer's energy ‖W‖²
-    p: float  # of noise reaching so far (Tracy–Widom)
+    value: float  # as seen
+    strength: float  # of the planted part behind it: without what noise adds
+    shrunk: float  # with which it enters the best estimate of the signal
+    p: float  # of noise reaching so far
 
 
 @dataclass(frozen=True)
-class Spectrum(Record):
-    """Singular values against the Marchenko–Pastur law (quarter circle when square).
+class Interval(Record):
+    """An estimate and a 95 % interval."""
 
-    They are those of the live rows and columns with the mean of all entries taken off. From a Lanczos
-    density, the numbers of spikes, of values below and of null directions are lower bounds.
-    """
+    value: float
+    low: float
+    high: float
 
-    method: Literal["exact", "lanczos"]
-    scale: float  # of the entries, as fitted to the bulk
+
+@dataclass(frozen=True)
+class Decomposition(Record):
+    """A matrix as profile × (signal + bulk), in numbers. Those of the spectrum are without the profile."""
+
+    rows: int
+    columns: int
+    empty_rows: int  # all zeros: left out
+    empty_columns: int
+    method: Literal["exact", "krylov", "none"]
+    alpha: float  # chance of a false direction in noise
+    grade: Grade
+    sentence: str
+    rank: int  # directions of the signal
+    rank_interval: tuple[int, int]
+    rank_is_bound: bool  # there may be more: not all that are left were looked at
+    settled: bool  # profile and rank agree with each other
+    directions: tuple[Direction, ...]  # descending
+    upper_p: float | None  # of the largest singular value that is not signal
+    below: tuple[float, ...]  # singular values smaller than noise has, ascending
+    lower_p: float | None  # of the smallest singular value
+    null_directions: int  # singular values that are 0
+    scale: float  # of the bulk's entries
     lower: float  # the law's edges
     upper: float
-    distance: Number  # Kolmogorov–Smirnov distance of the bulk to the fitted law
-    rescaled: Number  # the same when rows and columns are first given equal norms
-    row_norms: Number  # coefficient of variation of the squared norms of rows
-    column_norms: Number
-    spikes: tuple[Spike, ...]
-    spike_share: float  # of the energy
-    stable_rank: Number  # ‖W‖²_F / ‖W‖²
-    null_directions: int  # singular values that are zero
-    values: tuple[float, ...]  # singular values, ascending; thinned to at most a few hundred quantiles
-    error: float | None = None  # of the distance, where the spectrum is a Lanczos density
-    critical: float = 0.0  # the distance that noise exceeds with the chance `level`
-    rescaled_error: float | None = None  # of `rescaled`, where that is from a density
-    below: int = 0  # singular values below what noise has
-    mean_share: float = 0.0  # of the energy: the mean of all entries
+    kurtosis: float  # excess, of the bulk's entries
+    heavy_tails: bool  # probabilities at the edges are upper bounds only
+    distance: Number | None  # of the bulk to the law (Kolmogorov–Smirnov)
+    profile_share: Number | None  # 1 − geometric ÷ arithmetic mean of the profile's energies
+    signal_share: Interval | None  # of the energy without profile; None where nothing can be told
+    random_share: Interval | None  # the bulk's share, less what is off the law
 
-    @property
-    def is_estimated(self) -> bool:
-        """Whether it is a density: counts are lower bounds then."""
-        return self.method == "lanczos"
+
+@dataclass(frozen=True)
+class Norms(Record):
+    """How unequal the lines of a layer are without its signal: coefficients of variation of squared norms."""
+
+    rows: Number
+    columns: Number
 
 
 @dataclass(frozen=True)
@@ -178,14 +203,17 @@ class Reversal(Record):
 
 @dataclass(frozen=True)
 class Finding(Record):
-    """One aspect of a layer in words; `random_like` is None where it cannot be told."""
+    """One aspect of a layer in words; `random_like` is None where it cannot be told.
+
+    The verdict rests on the parts; everything else is a remark.
+    """
 
     aspect: Literal[
-        "entries", "offsets", "dead", "mean", "spectrum", "norms", "correlations", "blocks", "recovery"
+        "parts", "entries", "offsets", "dead", "mean", "norms", "correlations", "blocks", "recovery"
     ]
     random_like: bool | None
     sentence: str
-    decides: bool = True  # whether the verdict rests on it, or it is a remark
+    decides: bool = False  # whether the verdict rests on it, or it is a remark
 
 
 @dataclass(frozen=True)
@@ -204,13 +232,23 @@ class LayerAudit(Record):
     findings: tuple[Finding, ...] = ()
     entries: Entries | None = None
     offsets: Offsets | None = None
-    spectrum: Spectrum | None = None
+    parts: Decomposition | None = None  # profile, signal and bulk
+    values: tuple[float, ...] = ()  # singular values without the profile, ascending; thinned to a few hundred
+    norms: Norms | None = None
     correlations: tuple[Correlations, ...] = ()
     blocks: Number | None = None  # contrast between blocks of the matrix that rows and columns don't explain
     reversal: tuple[Reversal, ...] = ()
     seconds: float = 0.0
     dead_rows: int = 0  # all zero: left out of everything that is measured
     dead_columns: int = 0
+    mean_share: float = 0.0  # of the energy: the mean of all entries, taken off where it would be a direction
+    p: float | None = None  # of noise that shows as much as the verdict rests on, for this layer alone
+    family_p: float | None = None  # the same, adjusted for the number of layers in the audit (Holm)
+
+    @property
+    def random_share(self) -> Interval | None:
+        """How much of the energy is like random numbers: the number to sort layers by."""
+        return None if self.parts is None else self.parts.random_share
 
     def worst(self, source: Literal["random", "data"] = "random") -> Reversal | None:
         """The sparsity at which the layer surely does worst against its shuffled entries.
@@ -222,7 +260,7 @@ class LayerAudit(Record):
 
     @property
     def off(self) -> tuple[str, ...]:
-        """The aspects that decide against random-like; remarks are not among them."""
+        """The aspects that the verdict rests on, where it is not "untouched"; remarks are not among them."""
         return tuple(one.aspect for one in self.findings if one.decides and one.random_like is False)
 
     @property
@@ -235,6 +273,38 @@ class LayerAudit(Record):
         return f"{self.name} ({self.rows} × {self.columns}): {self.sentence}"
 
 
+FAMILY = 0.05  # chance of any false alarm in a whole audit
+TESTS = 5  # of a layer: two edges, the distance, the mean, blocks
+
+
+def layer_p(layer: LayerAudit) -> float | None:
+    """Of the largest and smallest singular value and, where they decide, the others (Bonferroni)."""
+    parts = layer.parts
+    if parts is None:
+        return None
+    chances = [parts.directions[0].p if parts.directions else parts.upper_p, parts.lower_p]
+    if layer.verdict == "structured otherwise" and parts.distance is not None:
+        chances.append(parts.distance.p)
+    if layer.verdict == "mostly signal" != parts.grade and layer.entries is not None:
+        chances.append(layer.entries.mean.p)
+    if layer.verdict == "structured otherwise" != parts.grade and layer.blocks is not None:
+        chances.append(layer.blocks.p)
+    found = [p for p in chances if p is not None]
+    return min(1.0, TESTS * min(found)) if found else None
+
+
+def with_family(layers: Sequence[LayerAudit]) -> tuple[LayerAudit, ...]:
+    """The same layers, each with its p adjusted for all of them: Holm's, which needs no independence."""
+    chances = [layer_p(layer) for layer in layers]
+    tested = sorted((p, at) for at, p in enumerate(chances) if p is not None)
+    adjusted: dict[int, float] = {}
+    so_far = 0.0
+    for rank, (p, at) in enumerate(tested):
+        so_far = max(so_far, min(1.0, (len(tested) - rank) * p))
+        adjusted[at] = so_far
+    return tuple(replace(layer, p=chances[at], family_p=adjusted.get(at)) for at, layer in enumerate(layers))
+
+
 @dataclass(frozen=True)
 class Audit(Record):
     """The layers of a net, judged by `thresholds`."""
@@ -242,7 +312,7 @@ class Audit(Record):
     model: str
     layers: tuple[LayerAudit, ...]
     thresholds: dict[str, float]
-    settings: dict[str, Any]  # seed, keep, samples, budget
+    settings: dict[str, Any]  # seed, keep, samples, exact
     versions: dict[str, str]
     seconds: float
 
@@ -257,8 +327,23 @@ class Audit(Record):
             return f"no layer of {len(self.layers)} is large enough to judge"
         counts = [f"{self.count(verdict)} {verdict}" for verdict in VERDICTS[:-1] if self.count(verdict)]
         too_small = len(self.layers) - len(judged)
-        tail = f" ({too_small} too small to judge)" if too_small else ""
+        tail = f" ({too_small} not judged)" if too_small else ""
         return f"{counted(len(judged), 'layer')}: {', '.join(counts)}{tail}"
+
+    @property
+    def family(self) -> str:
+        """What holds of all layers at once; empty where nothing was measured."""
+        tested = [layer.family_p for layer in self.layers if layer.family_p is not None]
+        if not tested:
+            return ""
+        found, level = sum(p < FAMILY for p in tested), f"{100 * FAMILY:g}{FIXED}%"
+        of = f"of {counted(len(tested), 'layer')}"
+        if not found:
+            return f"tested all at once, none {of} shows more than noise does (Holm, {level})"
+        return (
+            f"tested all at once, {found} {of} {'shows' if found == 1 else 'show'} more than noise does "
+            f"(Holm: the chance that any of these is noise is {level} at most)"
+        )
 
     def to_frame(self) -> Any:
         """A pandas DataFrame, one row a layer; the columns are those of audit.csv."""
@@ -271,7 +356,7 @@ class Audit(Record):
         return "\n".join([self.summary, *(f"  {layer}" for layer in self.layers)])
 
 
-FORMAT = 1
+FORMAT = 2  # 1: verdicts before layers were taken apart
 NAME = "audit.json"
 AGAINST = "against.json"  # the audit that it is compared with, beside it
 
@@ -320,7 +405,19 @@ _PLACES = {
     "rows": "layer.rows",
     "columns": "layer.columns",
     "verdict": "layer.verdict",
-    "not_random_like": "aspects",
+    "random_share": "layer.parts.random_share.value",
+    "random_share_low": "layer.parts.random_share.low",
+    "random_share_high": "layer.parts.random_share.high",
+    "rank": "layer.parts.rank",
+    "rank_low": "layer.parts.rank_interval.0",
+    "rank_high": "layer.parts.rank_interval.1",
+    "rank_is_bound": "layer.parts.rank_is_bound",
+    "signal_share": "layer.parts.signal_share.value",
+    "signal_share_low": "layer.parts.signal_share.low",
+    "signal_share_high": "layer.parts.signal_share.high",
+    "p": "layer.p",
+    "family_p": "layer.family_p",
+    "remarks": "aspects",
     "entries_mean": "layer.entries.mean.value",
     "entries_mean_p": "layer.entries.mean.p",
     "entries_scale": "layer.entries.scale.value",
@@ -342,27 +439,25 @@ _PLACES = {
     "offsets_ratio": "layer.offsets.ratio.value",
     "offsets_ratio_spread": "layer.offsets.ratio.spread",
     "offsets_near_mean": "layer.offsets.near_mean",
-    "spectrum_method": "layer.spectrum.method",
-    "spectrum_scale": "layer.spectrum.scale",
-    "spectrum_upper": "layer.spectrum.upper",
-    "spectrum_distance": "layer.spectrum.distance.value",
-    "spectrum_distance_null": "layer.spectrum.distance.null",
-    "spectrum_distance_spread": "layer.spectrum.distance.spread",
-    "spectrum_distance_p": "layer.spectrum.distance.p",
-    "spectrum_rescaled": "layer.spectrum.rescaled.value",
-    "spectrum_rescaled_p": "layer.spectrum.rescaled.p",
-    "spectrum_error": "layer.spectrum.error",
-    "row_norms": "layer.spectrum.row_norms.value",
-    "row_norms_p": "layer.spectrum.row_norms.p",
-    "column_norms": "layer.spectrum.column_norms.value",
-    "column_norms_p": "layer.spectrum.column_norms.p",
-    "spikes": "spikes",
-    "largest_spike": "largest_spike",
-    "spike_share": "layer.spectrum.spike_share",
-    "stable_rank": "layer.spectrum.stable_rank.value",
-    "null_directions": "layer.spectrum.null_directions",
-    "values_below": "layer.spectrum.below",
-    "mean_share": "layer.spectrum.mean_share",
+    "method": "layer.parts.method",
+    "profile_share": "layer.parts.profile_share.value",
+    "bulk_scale": "layer.parts.scale",
+    "lower_edge": "layer.parts.lower",
+    "upper_edge": "layer.parts.upper",
+    "distance": "layer.parts.distance.value",
+    "distance_null": "layer.parts.distance.null",
+    "distance_spread": "layer.parts.distance.spread",
+    "distance_p": "layer.parts.distance.p",
+    "bulk_kurtosis": "layer.parts.kurtosis",
+    "largest_strength": "largest",
+    "values_below": "below",
+    "lower_p": "layer.parts.lower_p",
+    "null_directions": "layer.parts.null_directions",
+    "row_norms": "layer.norms.rows.value",
+    "row_norms_p": "layer.norms.rows.p",
+    "column_norms": "layer.norms.columns.value",
+    "column_norms_p": "layer.norms.columns.p",
+    "mean_share": "layer.mean_share",
     "dead_rows": "layer.dead_rows",
     "dead_columns": "layer.dead_columns",
     **{f"row_cosine_{name}": f"row_cosines.{place}" for name, place in _COSINES.items()},
@@ -409,12 +504,14 @@ def to_frame(audit: Audit) -> Any:
 
 def _row(layer: LayerAudit) -> dict[str, Any]:
     sides = {one.side: one for one in layer.correlations}
-    spikes = () if layer.spectrum is None else layer.spectrum.spikes
+    directions = () if layer.parts is None else layer.parts.directions
     parts = {
         "layer": layer,
-        "aspects": ", ".join(one.aspect for one in layer.findings if one.random_like is False),
-        "spikes": None if layer.spectrum is None else len(spikes),
-        "largest_spike": max((spike.strength for spike in spikes), default=None),
+        "aspects": ", ".join(
+            one.aspect for one in layer.findings if one.random_like is False and not one.decides
+        ),
+        "largest": max((one.strength for one in directions), default=None),
+        "below": None if layer.parts is None else len(layer.parts.below),
         "row_cosines": sides.get("rows"),
         "column_cosines": sides.get("columns"),
         "random": layer.worst("random"),

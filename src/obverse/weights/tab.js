@@ -7,14 +7,14 @@ export function auditTab(panel, about) {
   let open = false, done = {};
   const keep = slider({ id: "audit-keep", label: "Share of a layer's inputs kept", min: 0.1, max: 1, step: 0.05, value: 1, show: percent, change: () => measure(),
     hint: "ρ: how many of the inputs the mask leaves when h goes down and up." });
-  const tiles = numbers([["audit-done", "Layers measured"], ["audit-random", "Random-like"], ["audit-ratio", "Worst layer ÷ shuffled"], ["audit-error", "Its recovery error"]]);
+  const tiles = numbers([["audit-done", "Layers measured"], ["audit-random", "Untouched"], ["audit-share", "Smallest random share"], ["audit-ratio", "Worst layer ÷ shuffled"], ["audit-error", "Its recovery error"]]);
   const list = el("div", {}), trouble = el("div", {});
   // drawn by the server from numbers alone; what all pictures refer to
   const shared = el("div", {});
   shared.innerHTML = about.shared;
 
   panel.append(shared,
-    el("p", {}, "The theory is about random weights. Is each layer of this net random-like? The line in each picture is what random entries give; recovery is also measured with the layer's entries shuffled (grey) and with fresh normal ones (outline)."),
+    el("p", {}, "What in each layer of this net is signal, and what is like random numbers? The profile, the scales of rows and columns, is taken off first. The line in each chart is what random entries give; recovery is also measured with the layer's entries shuffled (grey) and with fresh normal ones (outline)."),
     el("div", { class: "controls" }, keep.element), el("p", {}), tiles.element, trouble, list);
 
   const cards = layers.map((layer) => {
@@ -48,7 +48,10 @@ export function auditTab(panel, about) {
     const found = done.layers.filter(Boolean), judged = found.filter((one) => one.ratio !== null);
     const worst = judged.reduce((a, b) => (a && a.ratio >= b.ratio ? a : b), null);
     tiles.show("audit-done", `${found.length} of ${layers.length}`);
-    tiles.show("audit-random", `${found.filter((one) => one.verdict === "random-like").length}`, `of ${found.filter((one) => one.verdict !== "not judged").length} judged`);
+    tiles.show("audit-random", `${found.filter((one) => one.verdict === "untouched").length}`, `of ${found.filter((one) => one.verdict !== "not judged").length} judged`);
+    const shared = found.filter((one) => one.random_share !== null);
+    const least = shared.reduce((a, b) => (a && a.random_share[0] <= b.random_share[0] ? a : b), null);
+    tiles.show("audit-share", least ? percent(least.random_share[0]) : "–", least ? `${least.name}, ${percent(least.random_share[1])} to ${percent(least.random_share[2])}` : "no layer is large enough to judge");
     tiles.show("audit-ratio", worst ? short(worst.ratio) : "–", worst ? worst.name : "no layer is large enough to judge");
     tiles.show("audit-error", worst ? short(worst.recovery) : "–", worst ? `random weights: ${short(worst.predicted)}` : "");
     if (found.length === layers.length) say(`${found.length} layers measured.`);

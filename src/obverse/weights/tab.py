@@ -12,12 +12,11 @@ from ._verdict import Thresholds
 from .page import card
 from .results import LayerAudit
 
-BUDGET = 2.0  # seconds for exact singular values of a layer: somebody is waiting
 LARGEST = 2**23  # entries of a layer
 
 
 def audit_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
-    """One layer: verdict, sentence, findings, and the small pictures as SVG."""
+    """One layer: verdict, sentence, random share, and the small charts as SVG."""
     names = [one.name for one in subject.weights]
     name = fields.choice("layer", names)
     keep = fields.number("keep", 0.05, 1.0)
@@ -28,9 +27,9 @@ def audit_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
         )
         layer = LayerAudit(name, weight.kind, weight.rows, weight.columns, "not judged", sentence)
     else:
-        (layer,) = audit((weight,), keep=keep, budget=BUDGET).layers
+        (layer,) = audit((weight,), keep=keep).layers
     shown = card(layer, asdict(Thresholds()))
-    worst = layer.worst()
+    worst, share = layer.worst(), layer.random_share
     return {
         "name": name,
         "shape": f"{weight.rows:,} × {weight.columns:,}",
@@ -38,6 +37,8 @@ def audit_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
         "verdict": layer.verdict,
         "tone": shown.tone,
         "sentence": layer.sentence,
+        "random_share": None if share is None else [share.value, share.low, share.high],
+        "rank": None if layer.parts is None else layer.parts.rank,
         "ratio": None if worst is None else worst.ratio.value,
         "recovery": None if worst is None else worst.layer.error.value,
         "predicted": None if worst is None else worst.predicted.error.value,
