@@ -88,7 +88,8 @@ def test_every_layer_is_listed_and_small_ones_are_not_judged():
     last = result.layers[2]
     assert last.verdict == "not judged"
     assert last.sentence == "too small to judge (a side of 10, at least 32 needed)"
-    assert last.parts is last.p is None
+    assert last.parts is None
+    assert last.p is None
     assert last.findings == ()
     assert result.summary == "2 layers: 2 untouched (1 not judged)"
     assert str(result).splitlines()[0] == result.summary

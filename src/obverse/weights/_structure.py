@@ -30,7 +30,7 @@ def without_signal(matrix: Tensor, parts: Parts, generator: torch.Generator) -> 
     if parts.rank == 0 or parts.summary.scale <= 0:
         return matrix.clone()
     left, right = (one.to(matrix) for one in parts.directions())
-    noise = parts.summary.scale * _normal(*matrix.shape, generator).to(matrix)
+    noise = parts.summary.scale * _normal(matrix.shape[0], matrix.shape[1], generator).to(matrix)
     # of the noise, what lies in the directions on either side
     inside = left @ (left.T @ noise)
     inside += (noise - inside) @ right @ right.T

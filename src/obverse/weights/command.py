@@ -139,7 +139,7 @@ def audit(
     if ablate:
         from ._ablation.command import run_ablation
 
-        if against is not None or threshold or fail_on != "never" or (keep, samples, budget) != (None,) * 3:
+        if against is not None or threshold or fail_on != "never" or exact or (keep, samples) != (None,) * 2:
             raise BadInput(
                 "--ablate with --data, --data-root, --layers, --quick, --seed, --out or --json",
                 got="a flag of the audit's own tests",
