@@ -9,6 +9,7 @@ import struct
 from collections import OrderedDict
 from functools import cache
 from random import Random
+from typing import Any
 
 import torch
 
@@ -224,7 +225,7 @@ def _end(content: bytes, start: int) -> int:
 
 
 class _Calls:
-    def __reduce__(self) -> object:
+    def __reduce__(self) -> Any:
         import os
 
         return os.system, (COMMAND,)

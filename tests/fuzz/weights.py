@@ -93,53 +93,52 @@ def names_and_shapes(random: Random) -> dict[str, tuple[int, ...]]:
 
     base = random.choice(("fc", "features.0", "h.0.attn", "", "a" * 40, text(random)))
     dot = f"{base}." if base else ""
-    return random.choice(
-        (
-            {f"{dot}weight": (a, b), f"{dot}bias": other((a,))},
-            {f"{dot}weight": (a, b, 3, 3), f"{dot}bias": other((a,))},
-            {f"{dot}weight_orig": (a, b), f"{dot}weight_mask": other((a, b))},
-            {f"{dot}weight_v": (a, b), f"{dot}weight_g": other((a, 1))},
-            {
-                f"{dot}parametrizations.weight.original1": (a, b),
-                f"{dot}parametrizations.weight.original0": other((a, 1)),
-            },
-            {
-                f"{dot}weight_ih_l0": (4 * a, b),
-                f"{dot}weight_hh_l0": other((4 * a, a)),
-                f"{dot}bias_ih_l0": other((4 * a,)),
-                f"{dot}bias_hh_l0": other((4 * a,)),
-            },
-            {
-                f"{dot}weight_ih_l0": (3 * a, b),
-                f"{dot}weight_hh_l0": (3 * a, a),
-                f"{dot}bias_ih_l0": other((3 * a,)),
-            },
-            {
-                f"{dot}weight_hr_l0": other((b, a)),
-                f"{dot}weight_ih_l0": (4 * a, 3),
-                f"{dot}weight_hh_l0": (4 * a, b),
-            },
-            {f"{dot}in_proj_weight": (3 * b, b), f"{dot}in_proj_bias": other((3 * b,))},
-            {
-                f"{dot}q_proj_weight": (a, b),
-                f"{dot}k_proj_weight": other((a, b)),
-                f"{dot}in_proj_bias": other((3 * a,)),
-            },
-            {
-                f"{dot}c_attn.weight": (b, 3 * b),
-                f"{dot}c_attn.bias": other((3 * b,)),
-                f"{dot}c_fc.weight": other((b, 4 * b)),
-            },
-            {f"{dot}embed.weight": other((a, b)), "wte": (a, b)},
-            {"W1": (a, b), "b1": other((b,)), text(random): other((a, b))},
-            {text(random): (a, b), text(random): (b, a)},
-            {
-                f"{dot}weight": (a, b),
-                f"{dot}weight_scale": other((a, 1)),
-                f"{dot}weight_scale_inv": other((a, b)),
-            },
-        )
+    layers: tuple[dict[str, tuple[int, ...]], ...] = (
+        {f"{dot}weight": (a, b), f"{dot}bias": other((a,))},
+        {f"{dot}weight": (a, b, 3, 3), f"{dot}bias": other((a,))},
+        {f"{dot}weight_orig": (a, b), f"{dot}weight_mask": other((a, b))},
+        {f"{dot}weight_v": (a, b), f"{dot}weight_g": other((a, 1))},
+        {
+            f"{dot}parametrizations.weight.original1": (a, b),
+            f"{dot}parametrizations.weight.original0": other((a, 1)),
+        },
+        {
+            f"{dot}weight_ih_l0": (4 * a, b),
+            f"{dot}weight_hh_l0": other((4 * a, a)),
+            f"{dot}bias_ih_l0": other((4 * a,)),
+            f"{dot}bias_hh_l0": other((4 * a,)),
+        },
+        {
+            f"{dot}weight_ih_l0": (3 * a, b),
+            f"{dot}weight_hh_l0": (3 * a, a),
+            f"{dot}bias_ih_l0": other((3 * a,)),
+        },
+        {
+            f"{dot}weight_hr_l0": other((b, a)),
+            f"{dot}weight_ih_l0": (4 * a, 3),
+            f"{dot}weight_hh_l0": (4 * a, b),
+        },
+        {f"{dot}in_proj_weight": (3 * b, b), f"{dot}in_proj_bias": other((3 * b,))},
+        {
+            f"{dot}q_proj_weight": (a, b),
+            f"{dot}k_proj_weight": other((a, b)),
+            f"{dot}in_proj_bias": other((3 * a,)),
+        },
+        {
+            f"{dot}c_attn.weight": (b, 3 * b),
+            f"{dot}c_attn.bias": other((3 * b,)),
+            f"{dot}c_fc.weight": other((b, 4 * b)),
+        },
+        {f"{dot}embed.weight": other((a, b)), "wte": (a, b)},
+        {"W1": (a, b), "b1": other((b,)), text(random): other((a, b))},
+        {text(random): (a, b), text(random): (b, a)},
+        {
+            f"{dot}weight": (a, b),
+            f"{dot}weight_scale": other((a, 1)),
+            f"{dot}weight_scale_inv": other((a, b)),
+        },
     )
+    return random.choice(layers)
 
 
 def entries(random: Random) -> dict[str, Entry]:

@@ -69,6 +69,7 @@ def _orthonormal(after: Tensor, before: Tensor, length: float) -> Tensor:
     Where all there is has been seen, only rounding is left, and that lies in the directions seen before: it
     is made orthogonal to them again, or they would count twice.
     """
+    found: Tensor
     found, triangle = torch.linalg.qr(after)
     if float(triangle.diagonal().abs().min()) < _NOTHING_LEFT * length:
         for _ in range(2):

@@ -30,11 +30,11 @@ def without_signal(matrix: Tensor, parts: Parts, generator: torch.Generator) -> 
     if parts.rank == 0 or parts.summary.scale <= 0:
         return matrix.clone()
     left, right = (one.to(matrix) for one in parts.directions())
-    noise = parts.summary.scale * _normal(*matrix.shape, generator).to(matrix)
+    rows, columns = matrix.shape
+    noise = parts.summary.scale * _normal(rows, columns, generator).to(matrix)
     # of the noise, what lies in the directions on either side
     inside = left @ (left.T @ noise)
     inside += (noise - inside) @ right @ right.T
-    rows, columns = matrix.shape
     inside *= _without_chance(parts.row_scales, columns).to(matrix)[:, None]
     inside *= _without_chance(parts.column_scales, rows).to(matrix)
     return parts.without_signal().to(matrix) + inside
