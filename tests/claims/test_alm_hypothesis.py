@@ -9,9 +9,9 @@ import pytest
 import torch
 from scipy import stats
 
-from claims.every_claim import verdict
+from experiments.claims.papers import published
 from obverse._core.errors import BadInput
-from obverse.claims import claims
+from obverse.claims import HoldsIn, claims
 from obverse.claims.alm import _hypothesis as hypothesis
 from obverse.claims.alm import _hypothesis_nets as nets
 from obverse.nets import relu_mlp
@@ -20,6 +20,7 @@ from obverse.weights import decompose
 
 TINY = {"data": "digits", "labels": 200, "width": 40, "epochs": 2, "rate": 0.05, "decay": 0.0, "trials": 2}
 CLAIMS = {id: claim for id, claim in claims().items() if id.startswith("alm.hypothesis.")}
+PUBLISHED = published()
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -168,7 +169,15 @@ def test_other_layers_are_outside_the_domain(id):
         CLAIMS[id].predicted({**CLAIMS[id].grid[0], "layer": 3})
 
 
-@pytest.mark.slow
+# The loss is 1 % and 7 %, and varies as much: so few trainings cannot tell it from half of it.
+UNDECIDED = {"alm.hypothesis.replaceable", "alm.hypothesis.signal.control"}
+
+
 @pytest.mark.parametrize("id", CLAIMS)
-def test_a_planted_error_fails_at_quick_settings(id):
-    assert verdict(CLAIMS[id], quick=True, planted=1.0) == "failed"
+def test_a_planted_error_would_fail_as_published(id):
+    """A bound of half of what was measured, as `MeanBelow.plant_error` has it; measuring nothing anew."""
+    if isinstance(CLAIMS[id].rule, HoldsIn):
+        assert all(point.note.startswith("within in 0 of") for point in PUBLISHED[id][1].points)
+        return
+    caught = any(point.low > point.mean / 2 for point in PUBLISHED[id][1].points)
+    assert caught is (id not in UNDECIDED)
