@@ -1,7 +1,7 @@
 """What is measured on trained nets about the random-like nets hypothesis. The claims: see hypothesis.
 
 Each trial trains a net of its own by the recipe of Section 4 (see trained) on the embedded digits. `decay` is
-its weight decay: with 0 a net keeps its initial weights but for a small change, with 0.003 it forgets them.
+its weight decay: with 0 the initial weights stay in the sum, with 0.003 a fifth of them is left after 520 steps.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def measure_spectrum(setting: Setting, generator: torch.Generator) -> float:
     """The distance of a layer's singular values to those of random entries of the same mean square."""
     weight = _weight(setting, generator).double()
     singular = torch.linalg.svdvals(weight).numpy()
-    return law_distance(singular, *weight.shape, root_mean_square(weight))
+    rows, columns = weight.shape
+    return law_distance(singular, rows, columns, root_mean_square(weight))
 
 
 @measurement("alm.hypothesis.measure_bulk_spectrum")
