@@ -1,7 +1,7 @@
 """What is measured on trained nets about the random-like nets hypothesis. The claims: see hypothesis.
 
 Each trial trains a net of its own by the recipe of Section 4 (see trained) on the embedded digits. `decay` is
-its weight decay: with 0 the initial weights stay in the sum, with 0.003 a fifth of them is left after 520 steps.
+its weight decay: with 0 the initial weights stay, with 0.003 a fifth of them is left after 520 steps.
 """
 
 from __future__ import annotations
