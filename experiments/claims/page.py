@@ -59,7 +59,7 @@ def depths() -> str:
 
 def verdicts() -> str:
     first = read_sweep(RESULTS / "reversibility")
-    reversible = [*first, *read_sweep(RESULTS / "trained")]
+    reversible = [*first, *read_sweep(RESULTS / "trained"), *read_sweep(RESULTS / "hypothesis")]
     identity, ladder, generative = (
         list(read_sweep(RESULTS / name)) for name in ("identity", "ladder", "generative")
     )

@@ -19,6 +19,7 @@ RESULTS = Path(__file__).parent / "results"
 SWEEPS = {
     "reversibility": ("alm.*",),
     "trained": ("alm.sec4.*", "--long"),
+    "hypothesis": ("alm.hypothesis.*", "--long"),
     "identity": ("identity.*",),
     "ladder": ("ladder.*",),
     "generative": ("vae.*", "gan.*"),

@@ -18,5 +18,6 @@ from . import _two_layers
 from . import _three_layers
 from . import _depth
 from . import _trained
+from . import _hypothesis
 from . import _appendix_e
 from . import _universality

@@ -29,8 +29,8 @@ QUICK: dict[str, Any] = {"data": "digits", "labels": 1000, "width": 100, "epochs
 DRAWS = 64  # of h, for the recovery error of one matrix
 
 
-def train(setting: Setting, seed: int, **changes: Any) -> tuple[ClassifierTask, dict[str, Any]]:
-    """A net trained by the recipe, and its errors at the end: on test images, on their shadows.
+def prepare(setting: Setting, seed: int, **changes: Any) -> ClassifierTask:
+    """A net about to be trained by the recipe.
 
     Nets with the same seed see the same images in the same order, whatever else is changed. The loss is
     divided by 1 + its weight of shadows: otherwise a weight is a larger step as well.
@@ -46,7 +46,12 @@ def train(setting: Setting, seed: int, **changes: Any) -> tuple[ClassifierTask, 
         seed=seed,
         **{"weight": 0.0, **changes},
     )
-    task = ClassifierTask(settings, load(settings.data))
+    return ClassifierTask(settings, load(settings.data))
+
+
+def train(setting: Setting, seed: int, **changes: Any) -> tuple[ClassifierTask, dict[str, Any]]:
+    """A net trained by the recipe, and its errors at the end: on test images, on their shadows."""
+    task = prepare(setting, seed, **changes)
     return task, fit_classifier(task)[-1]
 
 
