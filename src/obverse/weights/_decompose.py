@@ -144,9 +144,9 @@ def _described(
     )
 
 
-def scale_by(matrix: Tensor, of_rows: Tensor, of_columns: Tensor) -> Tensor:
+def scale_by(matrix: Tensor, of_rows: Tensor, of_columns: Tensor, out: Tensor | None = None) -> Tensor:
     """The matrix with its profile taken off; factors are those of squared entries."""
-    return (matrix * of_rows.sqrt().to(matrix)[:, None]).mul_(of_columns.sqrt().to(matrix))
+    return torch.mul(matrix, of_rows.sqrt().to(matrix)[:, None], out=out).mul_(of_columns.sqrt().to(matrix))
 
 
 def settle(
