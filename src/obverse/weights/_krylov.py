@@ -99,14 +99,14 @@ class BlockLanczos:
         self._basis, self._inner = basis, inner
         for _ in range(steps):
             begin, end = self.size, self.size + width
-            before = basis[:begin]
-            for _ in range(min(2, begin)):  # once is not enough in float32
-                self._next -= before.T @ (before @ self._next)
             basis[begin:end] = torch.linalg.qr(self._next).Q.T
             self._next = self.matrix @ (basis[begin:end] @ self.matrix).T
-            beside = (basis[:end] @ self._next).double()
+            space = basis[:end]
+            beside = space @ self._next
             inner[:end, begin:end] = beside
             inner[begin:end, :end] = beside.T
+            self._next -= space.T @ beside
+            self._next -= space.T @ (space @ self._next)  # once is not enough in float32
             self.steps += 1
 
     def found(self) -> Krylov:

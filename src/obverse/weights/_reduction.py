@@ -1,7 +1,7 @@
 """All singular values of a matrix and its leading directions from one reduction to tridiagonal form.
 
-The Gram matrix in float64 has its eigenvalues exact to 1e-16 of the largest, the singular values then to 1e-8 of
-the largest. Reducing it is nearly all of the work; both the values and any of the vectors follow from it.
+The Gram matrix in float64 has its eigenvalues exact to 1e-16 of the largest, the singular values then to
+1e-8 of the largest. Reducing it is nearly all of the work; the values and any of the vectors follow from it.
 """
 
 from __future__ import annotations

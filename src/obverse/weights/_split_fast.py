@@ -7,6 +7,7 @@ of the bulk from a Lanczos density.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -91,9 +92,21 @@ class _Look:
         self.count, self.scale, self.probabilities = count_signal(
             values, rows, columns, scale_without, self.kurtosis, alpha, search.known
         )
-        self.left = top.leading(self.count)
-        self.image = search.scaled.T @ self.left
-        self.right = self.image / torch.linalg.vector_norm(self.image, dim=0)
+        self._scaled = search.scaled
+
+    @cached_property
+    def left(self) -> Tensor:
+        """Directions of the signal (rows × count)."""
+        return self.top.leading(self.count)
+
+    @cached_property
+    def image(self) -> Tensor:
+        """Of these under the scaled matrix, transposed (columns × count)."""
+        return self._scaled.T @ self.left
+
+    @property
+    def right(self) -> Tensor:
+        return self.image / torch.linalg.vector_norm(self.image, dim=0)
 
 
 class _Search:
