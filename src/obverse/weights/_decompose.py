@@ -223,6 +223,8 @@ def count_zeros(values: Array, columns: int) -> int:
 def moments(scaled: Tensor, left: Tensor) -> tuple[float, float]:
     """Energy and excess kurtosis of the entries without what lies in some directions; by bands of rows."""
     image = (scaled.T @ left).T
+    if scaled.stride(0) < scaled.stride(1):  # it lies by columns
+        scaled, left, image = scaled.T, image.T, left.T
     second = fourth = 0.0
     height = max(1, BAND // scaled.shape[1])
     for band, beside in zip(scaled.split(height), left.split(height), strict=True):

@@ -17,6 +17,9 @@ from ._lanczos import Quadrature, lanczos_from
 from ._marchenko_pastur import Array
 from ._reduction import Reduction, reduce_gram
 
+STRIPES = 8  # of rows: blocks below the diagonal are the mirror images of those above
+THIN = 0.45  # speed of products with a block of 32 vectors, as a share of that of square ones
+
 
 @dataclass(frozen=True, eq=False)
 class Krylov:
@@ -55,21 +58,22 @@ class Krylov:
 
         Lanczos once more, on the few values alone: it gives what it would give on the matrix.
         """
-        squares, vectors = torch.linalg.eigh(self.inner)
-        left = len(squares) - without
-        start = vectors[self.known : self.width, :left].cpu().abs()
-        return lanczos_from(start, squares[:left].clamp_min(0).sqrt().cpu().diag(), steps=self.steps)[0]
+        kept = len(self.inner) - without
+        start = self._reduced.components(self.known, self.width)[:, :kept]
+        values = torch.from_numpy(self._reduced.values[:kept].copy())
+        return lanczos_from(start, values.diag(), steps=self.steps)[0]
 
 
 class BlockLanczos:
     """Lanczos on M Mᵀ (rows ≤ columns) with a block of vectors, fully reorthogonalized, that can go on.
 
     `start` are known directions (rows × any number, orthonormal), in the first block beside random vectors;
-    these are orthogonal to them, so that they see the density of the rest.
+    these are orthogonal to them, so that they see the density of the rest. With `room` for many dimensions
+    M Mᵀ is formed where that saves time.
     """
 
     def __init__(
-        self, matrix: Tensor, *, block: int, start: Tensor | None, generator: torch.Generator
+        self, matrix: Tensor, *, block: int, start: Tensor | None, generator: torch.Generator, room: int = 0
     ) -> None:
         rows = matrix.shape[0]
         known = matrix.new_zeros(rows, 0) if start is None else start.to(matrix)
@@ -79,6 +83,7 @@ class BlockLanczos:
         self.width = self.known + block
         self.steps = 0
         self._next = torch.cat((known, fresh), dim=1)
+        self._gram = half_gram(matrix) if _gram_pays(*matrix.shape, room) else None
         self._basis = matrix.new_empty(0, rows)  # one vector a row, so that it grows in place
         self._inner = torch.zeros(0, 0, dtype=torch.float64, device=matrix.device)
 
@@ -100,7 +105,7 @@ class BlockLanczos:
         for _ in range(steps):
             begin, end = self.size, self.size + width
             basis[begin:end] = torch.linalg.qr(self._next).Q.T
-            self._next = self.matrix @ (basis[begin:end] @ self.matrix).T
+            self._next = self._times(basis[begin:end])
             space = basis[:end]
             beside = space @ self._next
             inner[:end, begin:end] = beside
@@ -109,10 +114,35 @@ class BlockLanczos:
             self._next -= space.T @ (space @ self._next)  # once is not enough in float32
             self.steps += 1
 
+    def _times(self, vectors: Tensor) -> Tensor:
+        """M Mᵀ with vectors (one a row), one a column."""
+        if self._gram is not None:
+            return self._gram @ vectors.T
+        return self.matrix @ (vectors @ self.matrix).T
+
     def found(self) -> Krylov:
         """As seen in the space so far."""
         inner = (self._inner + self._inner.T) / 2
         return Krylov(self._basis.T, inner, self.known, self.width, self.steps)
+
+
+def half_gram(matrix: Tensor) -> Tensor:
+    """M Mᵀ, by stripes of rows: the blocks above the diagonal, and their mirror images."""
+    rows = matrix.shape[0]
+    height = -(-rows // STRIPES)
+    total = matrix.new_empty(rows, rows)
+    for top in range(0, rows, height):
+        here = slice(top, top + height)
+        torch.mm(matrix[here], matrix[top:].T, out=(block := total.new_empty(len(matrix[here]), rows - top)))
+        total[here, top:] = block
+        total[top:, here] = block.T
+    return total
+
+
+def _gram_pays(rows: int, columns: int, room: int) -> bool:
+    """Whether M Mᵀ and products with it take less time than twice as many products with M."""
+    formed = (1 + 1 / STRIPES) * rows * rows * columns
+    return 4 * rows * columns * room / THIN > formed + 2 * rows * rows * room / THIN
 
 
 def block_lanczos(

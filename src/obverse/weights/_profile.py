@@ -22,6 +22,9 @@ def sinkhorn(matrix: Tensor, *, sweeps: int = SWEEPS, tolerance: float = TOLERAN
 
     Lines without energy get the factor 0: there is no scale that would give them any.
     """
+    if matrix.stride(0) < matrix.stride(1):  # it lies by columns
+        of_columns, of_rows = sinkhorn(matrix.T, sweeps=sweeps, tolerance=tolerance)
+        return of_rows, of_columns
     of_columns = torch.ones(matrix.shape[1], dtype=torch.float64, device=matrix.device)
     squares = matrix.square() if matrix.numel() <= BAND else None
     of_rows, of_columns = _sweep(matrix, squares, of_columns)

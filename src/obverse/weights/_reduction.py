@@ -30,7 +30,7 @@ class Reduction:
 
     def leading(self, count: int) -> Tensor:
         """The directions (rows × count, float64) of the largest singular values, descending."""
-        from scipy.linalg import eigh_tridiagonal, lapack
+        from scipy.linalg import eigh_tridiagonal
 
         size = len(self.values)
         if count == 0:
@@ -42,10 +42,24 @@ class Reduction:
             select_range=(size - count, size - 1),
             lapack_driver="stemr",
         )
-        inner = np.asfortranarray(vectors[1:, ::-1])  # the first row is not reflected
-        work = int(lapack.dormqr("L", "N", self.reflectors, self.factors, inner, -1)[1][0])
-        turned = lapack.dormqr("L", "N", self.reflectors, self.factors, inner, work, overwrite_c=1)[0]
-        return torch.from_numpy(np.concatenate((vectors[:1, ::-1], turned)))
+        return torch.from_numpy(self._reflected(vectors[:, ::-1], "N"))
+
+    def components(self, first: int, last: int) -> Tensor:
+        """Of the unit vectors from `first` to before `last` (rows), along all directions (ascending)."""
+        from scipy.linalg import eigh_tridiagonal
+
+        _, vectors = eigh_tridiagonal(self.diagonal, self.beside, lapack_driver="stemr")
+        units = np.eye(len(self.values))[:, first:last]
+        return torch.from_numpy(self._reflected(units, "T").T @ vectors)
+
+    def _reflected(self, vectors: Array, way: str) -> Array:
+        """Q times vectors ("N"), or Qᵀ times them ("T"); their first entries stay."""
+        from scipy.linalg import lapack
+
+        inner = np.asfortranarray(vectors[1:])
+        work = int(lapack.dormqr("L", way, self.reflectors, self.factors, inner, -1)[1][0])
+        turned = lapack.dormqr("L", way, self.reflectors, self.factors, inner, work, overwrite_c=1)[0]
+        return np.concatenate((vectors[:1], turned))
 
 
 @torch.no_grad()

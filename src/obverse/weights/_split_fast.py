@@ -33,7 +33,7 @@ WIDTH = 32  # of the block
 QUICK = 5  # products with it: enough for what distorts the profile
 THOROUGH = 16  # a direction at 1.3 times the threshold shows as it does among all singular values
 FEWEST = 12  # random vectors beside the known directions: the density is seen from them
-ROOM = 2  # dimensions for every direction found, beside those that are searched where there is none
+ROOM = 1.5  # dimensions for every direction found, beside those that are searched where there is none
 GROWTH = 1.25  # more room than for what was found last
 ROUNDING = 1e-6  # of the energy: what is left is not a bulk
 LARGEST_SPACE = 0.5  # of the shorter side
@@ -48,7 +48,9 @@ def split_fast(matrix: Tensor, alpha: float, generator: torch.Generator) -> Spli
     profile = sinkhorn(matrix, tolerance=TOLERANCE)
     scaled = torch.empty_like(matrix)  # without its profile: the one copy of the matrix
     known, effort = 0, QUICK
-    search = _Search(scale_by(matrix, *profile, out=scaled), profile, matrix.new_zeros(rows, 0), generator)
+    search = _Search(
+        scale_by(matrix, *profile, out=scaled), profile, matrix.new_zeros(rows, 0), effort, generator
+    )
     probabilities: list[float] = []
     settled = False
     for _ in range(ROUNDS):
@@ -71,7 +73,7 @@ def split_fast(matrix: Tensor, alpha: float, generator: torch.Generator) -> Spli
                 break
             effort = THOROUGH
         profile = moved
-        search = _Search(scale_by(matrix, *profile, out=scaled), profile, left, generator)
+        search = _Search(scale_by(matrix, *profile, out=scaled), profile, left, effort, generator)
     return _described(found, probabilities, alpha, settled)
 
 
@@ -113,23 +115,39 @@ class _Search:
     """For the signal under a given profile; few `known` directions are in its first block."""
 
     def __init__(
-        self, scaled: Tensor, profile: tuple[Tensor, Tensor], known: Tensor, generator: torch.Generator
+        self,
+        scaled: Tensor,
+        profile: tuple[Tensor, Tensor],
+        known: Tensor,
+        effort: int,
+        generator: torch.Generator,
     ) -> None:
         self.scaled, self.profile, self.known = scaled, profile, known.shape[1]
         rest, self.kurtosis = moments(scaled, known)
         self.energy = rest + float((scaled.T @ known).square().sum(dtype=torch.float64))
         self._begun = self.known if self.known <= WIDTH - FEWEST else 0
         start = known if self._begun else None
-        self._lanczos = BlockLanczos(scaled, block=WIDTH - self._begun, start=start, generator=generator)
         self._count = self.known
+        self._lanczos = BlockLanczos(
+            scaled,
+            block=WIDTH - self._begun,
+            start=start,
+            generator=generator,
+            room=self._room(effort),
+        )
+
+    def _room(self, effort: int) -> int:
+        """Dimensions for as many directions as are known."""
+        rows = self.scaled.shape[0]
+        largest = min(max(effort * WIDTH, int(LARGEST_SPACE * rows)), rows)
+        return min(effort * WIDTH + math.ceil(GROWTH * ROOM * (self._count - self._begun)), largest)
 
     def look(self, effort: int, alpha: float) -> _Look:
         """Go on until the space has room for what is found in it."""
         rows = self.scaled.shape[0]
         largest = min(max(effort * WIDTH, int(LARGEST_SPACE * rows)), rows)
         while True:
-            room = min(effort * WIDTH + math.ceil(GROWTH * ROOM * (self._count - self._begun)), largest)
-            self._lanczos.extend(math.ceil((room - self._lanczos.size) / WIDTH))
+            self._lanczos.extend(math.ceil((self._room(effort) - self._lanczos.size) / WIDTH))
             found = _Look(self, self._lanczos.found(), alpha)
             self._count, size = max(found.count, self._begun), self._lanczos.size
             if effort * WIDTH + ROOM * (self._count - self._begun) <= size or size + WIDTH > largest:
