@@ -83,7 +83,7 @@ class BlockLanczos:
         self.width = self.known + block
         self.steps = 0
         self._next = torch.cat((known, fresh), dim=1)
-        self._gram = half_gram(matrix) if _gram_pays(*matrix.shape, room) else None
+        self._gram = half_gram(matrix) if _gram_pays(rows, matrix.shape[1], room) else None
         self._basis = matrix.new_empty(0, rows)  # one vector a row, so that it grows in place
         self._inner = torch.zeros(0, 0, dtype=torch.float64, device=matrix.device)
 

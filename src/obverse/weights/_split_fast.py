@@ -104,7 +104,8 @@ class _Look:
     @cached_property
     def image(self) -> Tensor:
         """Of these under the scaled matrix, transposed (columns × count)."""
-        return self._scaled.T @ self.left
+        image: Tensor = self._scaled.T @ self.left
+        return image
 
     @property
     def right(self) -> Tensor:
