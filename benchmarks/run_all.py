@@ -22,6 +22,13 @@ SCRIPTS = {
     "import_time": ("import_time",),
     "audit_time": ("audit_time_mlp", "audit_time_pair"),
     "audit_memory": ("audit_memory",),
+    "decompose": (
+        "decompose_block",
+        "decompose_block_many",
+        "decompose_resnet50",
+        "decompose_minilm",
+        "decompose_memory",
+    ),
     "claims_stream": ("claims_stream",),
     "factorize": ("factorize_500", "factorize_1000"),
     "ladder_scale": ("ladder_linear", "ladder_2_20"),

@@ -19,6 +19,7 @@ from . import _marchenko_pastur as law
 from ._edges import bulk_distance, bulk_scale, count_above, count_below
 from ._marchenko_pastur import Array
 from ._profile import BAND, TOLERANCE, sinkhorn
+from ._reduction import reduce
 from .results import Number
 
 ROUNDS = 12  # profile and signal in turn; two to four settle it
@@ -26,7 +27,6 @@ MOST = 0.75  # of the singular values may be signal: the law needs a bulk to be 
 STRONG = 1.5  # times the edge: weaker directions leave the profile nearly as it is
 STEP = 2.0  # how far below the strongest new direction others are believed at once
 FLOOR = 0.1  # of a row's noise must be outside the signal's directions for its scale to be found there
-CHUNK = 2**22  # entries converted to float64 at a time
 SPARSE = 24  # non-zero entries per column, below which chance alone makes rows that depend on each other
 FLIPS = 199  # matrices with random signs that give the lower edge of sparse noise
 _NOTHING: Array = np.zeros(0)
@@ -72,15 +72,15 @@ def split_exactly(matrix: Tensor, alpha: float, generator: torch.Generator) -> S
             of_rows, of_columns = profile_beside_(rest, (of_rows, of_columns), left, right)
             scaled = scale_by(matrix, of_rows, of_columns)
         kurtosis = moments(scaled, left)[1]
-        square = gram(scaled)
-        values = _values(square)
+        reduced = reduce(scaled)
+        values = reduced.values
         zeros = count_zeros(values, columns)
         count, scale, now = settle(values, rows, columns, zeros, kurtosis, alpha, left.shape[1])
         probabilities = first_seen(probabilities, now, min(left.shape[1], count))
         settled = count == left.shape[1] or scale <= 0
         if not settled:
             count = to_protect(values[::-1], count, left.shape[1], rows, columns, scale)
-        left = _leading(square, count).to(matrix)
+        left = reduced.leading(count).to(matrix)
         right = scaled.T @ left / torch.from_numpy(values[rows - count :][::-1].copy()).to(matrix)
         if settled:
             break
@@ -144,9 +144,9 @@ def _described(
     )
 
 
-def scale_by(matrix: Tensor, of_rows: Tensor, of_columns: Tensor) -> Tensor:
+def scale_by(matrix: Tensor, of_rows: Tensor, of_columns: Tensor, out: Tensor | None = None) -> Tensor:
     """The matrix with its profile taken off; factors are those of squared entries."""
-    return (matrix * of_rows.sqrt().to(matrix)[:, None]).mul_(of_columns.sqrt().to(matrix))
+    return torch.mul(matrix, of_rows.sqrt().to(matrix)[:, None], out=out).mul_(of_columns.sqrt().to(matrix))
 
 
 def settle(
@@ -223,6 +223,8 @@ def count_zeros(values: Array, columns: int) -> int:
 def moments(scaled: Tensor, left: Tensor) -> tuple[float, float]:
     """Energy and excess kurtosis of the entries without what lies in some directions; by bands of rows."""
     image = (scaled.T @ left).T
+    if scaled.stride(0) < scaled.stride(1):  # it lies by columns
+        scaled, left, image = scaled.T, image.T, left.T
     second = fourth = 0.0
     height = max(1, BAND // scaled.shape[1])
     for band, beside in zip(scaled.split(height), left.split(height), strict=True):
@@ -230,39 +232,6 @@ def moments(scaled: Tensor, left: Tensor) -> tuple[float, float]:
         second += float(squares.sum())
         fourth += float(squares.square_().sum())
     return second, fourth * scaled.numel() / second**2 - 3 if second > 0 else 0.0
-
-
-def gram(matrix: Tensor) -> Tensor:
-    """M Mᵀ in float64, a few columns at a time."""
-    rows = matrix.shape[0]
-    total = torch.zeros(rows, rows, dtype=torch.float64, device=matrix.device)
-    for band in matrix.split(max(1, CHUNK // rows), dim=1):
-        wide = band.double()
-        total.addmm_(wide, wide.T)
-    return total
-
-
-def _values(square: Tensor) -> Array:
-    """Singular values (ascending), from the Gram matrix in float64.
-
-    Its eigenvalues are exact to 1e-16 of the largest, the singular values then to 1e-8 of the largest.
-    """
-    values: Array = torch.linalg.eigvalsh(square).clamp_min(0).sqrt().cpu().numpy()
-    return values
-
-
-def _leading(square: Tensor, count: int) -> Tensor:
-    """The eigenvectors of the `count` largest eigenvalues, descending: many times faster than all of them."""
-    from scipy.linalg import eigh
-
-    size = len(square)
-    if count == 0:
-        return square.new_zeros(size, 0)
-    if 2 * count > size:
-        every: Tensor = torch.linalg.eigh(square).eigenvectors
-        return every[:, size - count :].flip(1)
-    _, vectors = eigh(square.cpu().numpy(), subset_by_index=[size - count, size - 1], overwrite_a=False)
-    return torch.from_numpy(vectors).to(square).flip(1)
 
 
 def without(scaled: Tensor, left: Tensor) -> Tensor:
@@ -324,8 +293,7 @@ def _below_sparse(
     drawn = np.empty((flips, len(bulk) // 2))
     for flip in range(flips):
         signs = torch.randint(0, 2, rest.shape, generator=generator, device=generator.device)
-        values = _values(gram(rest * (2 * signs - 1).to(rest)))
-        drawn[flip] = values[: len(bulk) // 2]
+        drawn[flip] = reduce(rest * (2 * signs - 1).to(rest)).values[: len(bulk) // 2]
     tiny = float(bulk[-1]) * 1e-6  # what is zero in one is rounding in another
     probabilities: list[float] = []
     for place, value in enumerate(bulk[: len(bulk) // 2]):

@@ -14,6 +14,7 @@ over s√q are distributed as √λ with λ on [(1 − √c)², (1 + √c)²]; a
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -69,13 +70,19 @@ def cdf(singular: Any, rows: int, columns: int, scale: float) -> Array:
 
 def quantiles(shares: Array, rows: int, columns: int) -> Array:
     """The singular values, for entries of scale 1, below which lie the given shares of them."""
+    result: Array = np.interp(shares, *_grid(rows, columns))
+    return result
+
+
+@lru_cache(maxsize=32)  # the same shapes come again, in a matrix and in a net
+def _grid(rows: int, columns: int) -> tuple[Array, Array]:
+    """Shares and the singular values below which they lie."""
     lowest, highest = edges(rows, columns)
     # equally spaced in the angle of a half circle, where the density's square-root edges become smooth
     angle = np.linspace(0, math.pi, 4097)
     grid = (lowest**2 + highest**2) / 2 - (highest**2 - lowest**2) / 2 * np.cos(angle)
     singular = np.sqrt(np.clip(grid, 0, None))
-    result: Array = np.interp(shares, cdf(singular, rows, columns, 1.0), singular)
-    return result
+    return cdf(singular, rows, columns, 1.0), singular
 
 
 _MEAN, _MEAN_PER_LOG = 0.35, 0.4025

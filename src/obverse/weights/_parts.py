@@ -19,6 +19,7 @@ from .results import Decomposition, Grade, Interval
 
 SHOWN = 200  # singular values kept for charts
 ALPHA = 0.01  # chance of a false direction in a matrix of noise
+SAFE = 1e9  # entries up to this, and from its inverse on, have squares and sums of squares in float32
 EXACT_UP_TO = 1536  # shorter side up to which all singular values are computed
 
 
@@ -139,9 +140,12 @@ def decompose(
         scale = float(torch.linalg.vector_norm(inner.double())) / math.sqrt(max(inner.numel(), 1))
         return Parts(matrix, summary, full_rows.double() * scale, full_columns.double())
     largest = max(float(inner.max()), -float(inner.min()))
-    even = inner.float() / largest if inner.dtype != torch.float64 else (inner / largest).float()
+    if inner.dtype == torch.float32 and 1 / SAFE < largest < SAFE:
+        even, largest = inner, 1.0
+    else:
+        even = (inner.to(torch.promote_types(inner.dtype, torch.float32)) / largest).float()
     turned = even.shape[0] > even.shape[1]
-    split = _split(even.T.contiguous() if turned else even, alpha, exact, generator)
+    split = _split(even.T if turned else even, alpha, exact, generator)
     by_rows, by_columns = (split.of_columns, split.of_rows) if turned else (split.of_rows, split.of_columns)
     left, right = (split.right, split.left) if turned else (split.left, split.right)
     row_scales, column_scales = largest / by_rows.sqrt(), 1 / by_columns.sqrt()

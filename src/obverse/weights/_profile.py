@@ -6,6 +6,8 @@ have the same mean (Landa, Zhang and Kluger 2022, "biwhitening").
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -20,31 +22,40 @@ def sinkhorn(matrix: Tensor, *, sweeps: int = SWEEPS, tolerance: float = TOLERAN
 
     Lines without energy get the factor 0: there is no scale that would give them any.
     """
+    if matrix.stride(0) < matrix.stride(1):  # it lies by columns
+        of_columns, of_rows = sinkhorn(matrix.T, sweeps=sweeps, tolerance=tolerance)
+        return of_rows, of_columns
     of_columns = torch.ones(matrix.shape[1], dtype=torch.float64, device=matrix.device)
-    of_rows, of_columns = _sweep(matrix, of_columns)
+    squares = matrix.square() if matrix.numel() <= BAND else None
+    of_rows, of_columns = _sweep(matrix, squares, of_columns)
     for _ in range(sweeps):
-        before, (of_rows, of_columns) = of_rows, _sweep(matrix, of_columns)
-        if bool(((of_rows - before).abs() <= tolerance * of_rows).all()):
+        before, (of_rows, of_columns) = of_rows, _sweep(matrix, squares, of_columns)
+        if bool(((of_rows - before).abs_() <= tolerance * of_rows).all()):
             break
     return of_rows, of_columns
 
 
-def _sweep(matrix: Tensor, of_columns: Tensor) -> tuple[Tensor, Tensor]:
+def _sweep(matrix: Tensor, squares: Tensor | None, of_columns: Tensor) -> tuple[Tensor, Tensor]:
     """The rows' factors for these of the columns, and the columns' for those: one pass over the matrix."""
     rows, columns = matrix.shape
     weights = of_columns.to(matrix)
+    if squares is not None:
+        of_rows = _inverse(squares @ weights, columns)
+        return of_rows, _inverse(of_rows.to(matrix) @ squares, rows)
     factors = []
-    means = torch.zeros_like(of_columns)
+    sums = torch.zeros_like(of_columns)
     for band in matrix.split(max(1, BAND // columns)):
-        squares = band.square()
-        of_band = _inverse((squares @ weights).double() / columns)
-        means += (of_band.to(matrix) @ squares).double()
+        few = band.square()
+        of_band = _inverse(few @ weights, columns)
+        sums += of_band.to(matrix) @ few
         factors.append(of_band)
-    return torch.cat(factors), _inverse(means / rows)
+    return torch.cat(factors), _inverse(sums, rows)
 
 
-def _inverse(means: Tensor) -> Tensor:
-    return torch.where(means > 0, 1 / means, 0.0)
+def _inverse(sums: Tensor, length: int) -> Tensor:
+    """1 / mean, and 0 where there is none."""
+    factors = length / sums.double()
+    return factors.masked_fill_(factors == math.inf, 0.0)
 
 
 def unevenness(factors: Tensor) -> float:

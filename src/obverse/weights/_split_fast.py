@@ -7,6 +7,7 @@ of the bulk from a Lanczos density.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -23,17 +24,18 @@ from ._decompose import (
     to_protect,
 )
 from ._edges import bulk_distance, count_above, count_below
-from ._krylov import Krylov, block_lanczos, quadrature
+from ._krylov import BlockLanczos, Krylov
 from ._lanczos import Quadrature, fit_law
 from ._marchenko_pastur import Array
 from ._profile import sinkhorn
 from .results import Number
 
-QUICK = (32, 5)  # width of the block and products with it: enough for what distorts the profile
-THOROUGH = (32, 16)  # a direction at 1.3 times the threshold shows as it does among all singular values
+WIDTH = 32  # of the block
+QUICK = 5  # products with it: enough for what distorts the profile
+THOROUGH = 16  # a direction at 1.3 times the threshold shows as it does among all singular values
 FEWEST = 12  # random vectors beside the known directions: the density is seen from them
+ROOM = 1.5  # dimensions for every direction found, beside those that are searched where there is none
 GROWTH = 1.25  # more room than for what was found last
-ROOM = 4  # the space searched has so many times the dimensions found in it
 ROUNDING = 1e-6  # of the energy: what is left is not a bulk
 LARGEST_SPACE = 0.5  # of the shorter side
 QUANTILES = 200  # of the density, for charts
@@ -47,89 +49,114 @@ def split_fast(matrix: Tensor, alpha: float, generator: torch.Generator) -> Spli
     """`matrix` is float32 with rows ≤ columns, none of them empty."""
     rows, columns = matrix.shape
     profile = sinkhorn(matrix, tolerance=TOLERANCE)
-    left, known, effort = None, 0, QUICK
+    scaled = torch.empty_like(matrix)  # without its profile: the one copy of the matrix
+    known, effort = 0, QUICK
+    search = _Search(
+        scale_by(matrix, *profile, out=scaled), profile, matrix.new_zeros(rows, 0), effort, generator
+    )
     probabilities: list[float] = []
     settled = False
     for _ in range(ROUNDS):
-        found = _look(matrix, profile, left, effort, alpha, generator)
+        found = search.look(effort, alpha)
         probabilities = first_seen(probabilities, found.probabilities, min(known, found.count))
         if found.count == known:
-            settled = effort is THOROUGH
+            settled = effort == THOROUGH
             if settled:
                 break
-            left, effort = found.left, THOROUGH
+            effort = THOROUGH  # the profile stays, and the search goes on
             continue
         known = to_protect(found.top.values, found.count, known, rows, columns, found.scale)
         left, right = found.left[:, :known], found.right[:, :known]
-        found.scaled.addmm_(left, found.image[:, :known].T, alpha=-1)  # it is not needed any more
-        moved = profile_beside_(found.scaled, profile, left, right, TOLERANCE)
+        scaled.addmm_(left, found.image[:, :known].T, alpha=-1)  # it is not needed any more
+        moved = profile_beside_(scaled, profile, left, right, TOLERANCE)
         if known == found.count:
             error = math.sqrt((2 + max(found.kurtosis, -1.0)) / columns)
-            settled = effort is THOROUGH and _distance(profile, moved) < SETTLED * error
+            settled = effort == THOROUGH and _distance(profile, moved) < SETTLED * error
             if settled:
                 break
             effort = THOROUGH
         profile = moved
+        search = _Search(scale_by(matrix, *profile, out=scaled), profile, left, effort, generator)
     return _described(found, probabilities, alpha, settled)
 
 
 class _Look:
-    """One search for the signal under a given profile."""
+    """What a search has found so far."""
+
+    def __init__(self, search: _Search, top: Krylov, alpha: float) -> None:
+        rows, columns = search.scaled.shape
+        self.profile = search.profile
+        self.top, self.kurtosis, self.energy = top, search.kurtosis, search.energy
+        values = top.values[: top.half]
+
+        def scale_without(count: int) -> float:
+            rest = self.energy - float(values[:count] @ values[:count])
+            enough = rest > ROUNDING * self.energy
+            return math.sqrt(rest / ((rows - count) * (columns - count))) if enough else 0.0
+
+        self.count, self.scale, self.probabilities = count_signal(
+            values, rows, columns, scale_without, self.kurtosis, alpha, search.known
+        )
+        self._scaled = search.scaled
+
+    @cached_property
+    def left(self) -> Tensor:
+        """Directions of the signal (rows × count)."""
+        return self.top.leading(self.count)
+
+    @cached_property
+    def image(self) -> Tensor:
+        """Of these under the scaled matrix, transposed (columns × count)."""
+        image: Tensor = self._scaled.T @ self.left
+        return image
+
+    @property
+    def right(self) -> Tensor:
+        right: Tensor = self.image / torch.linalg.vector_norm(self.image, dim=0)
+        return right
+
+
+class _Search:
+    """For the signal under a given profile; few `known` directions are in its first block."""
 
     def __init__(
         self,
         scaled: Tensor,
         profile: tuple[Tensor, Tensor],
-        top: Krylov,
-        kurtosis: float,
-        energy: float,
-        alpha: float,
-        known: int,
+        known: Tensor,
+        effort: int,
+        generator: torch.Generator,
     ) -> None:
-        rows, columns = scaled.shape
-        self.profile = profile
-        self.scaled, self.top, self.kurtosis, self.energy = scaled, top, kurtosis, energy
-        values = top.values[: top.left.shape[1]]
-
-        def scale_without(count: int) -> float:
-            rest = energy - float(values[:count] @ values[:count])
-            return math.sqrt(rest / ((rows - count) * (columns - count))) if rest > ROUNDING * energy else 0.0
-
-        self.count, self.scale, self.probabilities = count_signal(
-            values, rows, columns, scale_without, kurtosis, alpha, known
+        self.scaled, self.profile, self.known = scaled, profile, known.shape[1]
+        rest, self.kurtosis = moments(scaled, known)
+        self.energy = rest + float((scaled.T @ known).square().sum(dtype=torch.float64))
+        self._begun = self.known if self.known <= WIDTH - FEWEST else 0
+        start = known if self._begun else None
+        self._count = self.known
+        self._lanczos = BlockLanczos(
+            scaled,
+            block=WIDTH - self._begun,
+            start=start,
+            generator=generator,
+            room=self._room(effort),
         )
-        self.left = top.left[:, : self.count]
-        self.image = scaled.T @ self.left
-        self.right = self.image / torch.linalg.vector_norm(self.image, dim=0)
 
+    def _room(self, effort: int) -> int:
+        """Dimensions for as many directions as are known."""
+        rows = self.scaled.shape[0]
+        largest = min(max(effort * WIDTH, int(LARGEST_SPACE * rows)), rows)
+        return min(effort * WIDTH + math.ceil(GROWTH * ROOM * (self._count - self._begun)), largest)
 
-def _look(
-    matrix: Tensor,
-    profile: tuple[Tensor, Tensor],
-    start: Tensor | None,
-    effort: tuple[int, int],
-    alpha: float,
-    generator: torch.Generator,
-) -> _Look:
-    """The block grows until the space is several times as large as what is found in it."""
-    scaled = scale_by(matrix, *profile)
-    rows = scaled.shape[0]
-    known = matrix.new_zeros(rows, 0) if start is None else start
-    rest, kurtosis = moments(scaled, known)
-    energy = rest + float((scaled.T @ known).square().sum(dtype=torch.float64))
-    width, steps = effort
-    widest = math.ceil(LARGEST_SPACE * rows / steps)
-    count = known.shape[1]
-    while True:
-        if count <= width - FEWEST:  # begin with what is known
-            top = block_lanczos(scaled, block=width - count, steps=steps, start=start, generator=generator)
-        else:
-            width = min(max(width, math.ceil(GROWTH * ROOM * count / steps)), widest)
-            top = block_lanczos(scaled, block=width, steps=steps, start=None, generator=generator)
-        found = _Look(scaled, profile, top, kurtosis, energy, alpha, known.shape[1])
-        if found.count * ROOM <= len(top.values) or width >= widest:
-            return found
-        start, count = None, max(found.count, width)
+    def look(self, effort: int, alpha: float) -> _Look:
+        """Go on until the space has room for what is found in it."""
+        rows = self.scaled.shape[0]
+        largest = min(max(effort * WIDTH, int(LARGEST_SPACE * rows)), rows)
+        while True:
+            self._lanczos.extend(math.ceil((self._room(effort) - self._lanczos.size) / WIDTH))
+            found = _Look(self, self._lanczos.found(), alpha)
+            self._count, size = max(found.count, self._begun), self._lanczos.size
+            if effort * WIDTH + ROOM * (self._count - self._begun) <= size or size + WIDTH > largest:
+                return found
 
 
 def _distance(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> float:
@@ -158,8 +185,8 @@ def _described(
     alpha: float,
     settled: bool,
 ) -> Split:
-    rows, columns = found.scaled.shape
-    count, scale, values = found.count, found.scale, found.top.values[: found.top.left.shape[1]]
+    rows, columns = len(found.left), len(found.right)
+    count, scale, values = found.count, found.scale, found.top.values[: found.top.half]
     kurtosis = found.kurtosis
     low = high = count
     below, below_p = np.zeros(0), None
@@ -169,7 +196,7 @@ def _described(
         low, _ = count_above(values, rows, columns, scale, kurtosis, min(alpha, 0.025))
         high, _ = count_above(values, rows, columns, scale, kurtosis, 0.975)
         size = (rows - count, columns - count)
-        fit = fit_law(seen := quadrature(found.top, count), *size)
+        fit = fit_law(seen := found.top.quadrature(count), *size)
         distance = bulk_distance(fit.distance, rows - count, kurtosis, error=fit.error)
         density = _quantiles(seen, rows, values[:count])
         smallest = np.sort(seen.nodes[seen.weights > 0])[:1]  # no smaller than the smallest singular value

@@ -1,0 +1,76 @@
+"""Values and directions from one reduction, and a search that goes on: against whole decompositions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.linalg import svd
+
+from obverse.weights import decompose
+from obverse.weights._krylov import BlockLanczos, block_lanczos, half_gram
+from obverse.weights._reduction import gram, reduce
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize(("rows", "columns", "count"), [(2, 5, 1), (33, 40, 33), (64, 100, 5)])
+def test_values_and_directions_are_those_of_a_whole_decomposition(rows, columns, count):
+    matrix = torch.randn(rows, columns, generator=seeded(rows))
+    left, values, _ = svd(matrix.double().numpy(), full_matrices=False)
+    found = reduce(matrix)
+    # the squares are exact to float64 rounding of the largest, 1e-16 · rows; so are values far from 0
+    assert found.values[::-1] == pytest.approx(values, rel=1e-9)
+    cosines = np.abs(left[:, :count].T @ found.leading(count).numpy())
+    assert cosines == pytest.approx(np.eye(count), abs=1e-7)
+    components = np.abs(found.components(1, 2).numpy())[0]
+    assert components == pytest.approx(np.abs(left[1, ::-1]), abs=1e-7)
+
+
+def test_half_of_a_gram_matrix_is_the_other_half():
+    matrix = torch.randn(601, 700, generator=seeded(1))
+    whole = matrix.double() @ matrix.double().T
+    assert torch.allclose(gram(matrix), whole, rtol=0, atol=1e-10)
+    found = half_gram(matrix)
+    assert torch.equal(found, found.T)
+    # a sum of n products is off by at most n units of rounding times the sum of their sizes (Higham 2002)
+    sizes = matrix.abs().double()
+    assert bool(((found.double() - whole).abs() <= 700 * 2**-24 * (sizes @ sizes.T)).all())
+
+
+def test_a_search_that_goes_on_finds_what_one_in_one_go_does():
+    matrix = torch.randn(200, 300, generator=seeded(2))
+    matrix += 60 * torch.outer(torch.eye(200)[0], torch.eye(300)[1])
+    at_once = block_lanczos(matrix, block=8, steps=10, start=None, generator=seeded(3))
+    search = BlockLanczos(matrix, block=8, start=None, generator=seeded(3))
+    formed = BlockLanczos(matrix, block=8, start=None, generator=seeded(3), room=10**4)
+    assert formed._gram is not None
+    assert search._gram is None
+    for one in (search, formed):
+        for steps in (4, 0, 6):
+            one.extend(steps)
+        # rounding of float32 products, 1e-7, grows along the recurrence where values have not converged
+        assert one.found().values[:10] == pytest.approx(at_once.values[:10], rel=1e-4)
+    search.extend(1000)
+    assert search.size == 200
+    exact = torch.linalg.svdvals(matrix.double()).numpy()
+    assert search.found().values == pytest.approx(exact, rel=1e-3)
+    density = at_once.quadrature(1)
+    assert density.weights.sum(1) == pytest.approx(np.ones(8))
+    assert density.nodes.max() < 40 < at_once.values[0]
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_matrix_that_lies_by_columns_or_in_half_precision_is_the_same_and_stays_as_it_is(exact):
+    matrix = torch.randn(130, 300, generator=seeded(4)).half()
+    matrix += 4 * torch.outer(torch.ones(130), torch.ones(300)).half()
+    usual = decompose(matrix.float(), exact=exact, generator=seeded(5)).summary
+    for other in (matrix, matrix.double(), matrix.T, matrix.float().T, matrix.float().T.contiguous()):
+        before = other.clone()
+        found = decompose(other, exact=exact, generator=seeded(5)).summary
+        assert torch.equal(other, before)
+        assert found.rank == usual.rank == 1
+        # the profile stops at 1e-3 of a line's energy, wherever it begins
+        assert found.signal_share.value == pytest.approx(usual.signal_share.value, rel=1e-3)
