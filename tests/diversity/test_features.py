@@ -142,6 +142,7 @@ def test_the_encoder_does_not_care_about_scale_and_shift():
     torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.slow  # trains an encoder
 def test_training_the_encoder_helps(digits):
     """Nearest neighbours in its features have the same label more often than before it was trained."""
 

@@ -91,6 +91,7 @@ def test_the_level_is_right_on_average_over_real_data_sets():
     assert np.mean(chances) == pytest.approx(expected, abs=4 * np.std(chances) / sqrt(300))  # standard errors
 
 
+@pytest.mark.slow  # a simulation
 @pytest.mark.parametrize(("points", "size", "batches"), [(100, 20, 30), (200, 10, 30)])
 def test_the_chance_of_collisions_is_a_p_value(points, size, batches):
     """Real data and generator of one law: P(p ≤ α) ≤ α, within 4 standard errors of 300 runs."""

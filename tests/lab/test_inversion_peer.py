@@ -47,6 +47,7 @@ def test_gradient_is_that_of_the_objective_image_by_image() -> None:
         torch.testing.assert_close(slope, expected)  # float64 rounding: the default 1e-7
 
 
+@pytest.mark.slow  # hundreds of descents; slopes are checked above
 @pytest.mark.parametrize(("method", "rate", "within"), [("adam", 0.003, 0.003), ("momentum", 0.5, 1e-6)])
 def test_linear_features_end_at_the_solution_of_the_normal_equations(
     method: str, rate: float, within: float

@@ -228,6 +228,7 @@ def test_uneven_probabilities(lab):
     )
 
 
+@pytest.mark.slow  # draws every figure
 def test_figures_are_drawn_from_published_results(lab, tmp_path):
     lab.page.draw(tmp_path)
     drawn = {file.name for file in tmp_path.iterdir()}

@@ -251,6 +251,7 @@ def test_a_run_cut_off_at_any_checkpoint_is_resumed_to_the_bit(change, tmp_path)
     assert_same_run(cut, tmp_path / "whole")
 
 
+@pytest.mark.slow  # kills of an mlp's training are in test_fit
 def test_kill_9_then_resume_gives_the_same_bits(jobs: Crasher, tmp_path):
     path = tmp_path / "killed"
     start = ["train", *flags(EVERYTHING), "--no-report", "--out", str(path)]

@@ -175,7 +175,11 @@ def test_kill_9_from_outside_then_resume_under_another_number_of_threads(tmp_pat
     assert_same_run(path, long_uninterrupted)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
+    ids=lambda number: number.name,
+)
 def test_a_polite_signal_saves_and_says_how_to_resume(tmp_path, long_uninterrupted, number):
     path = tmp_path / "run"
     settings = read_run(long_uninterrupted).settings

@@ -246,6 +246,7 @@ def results(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow  # draws every figure
 def test_figures_come_from_the_files_alone(results):
     figures = experiment("figures")
     drawn = figures.draw_all(results, results / "figures")

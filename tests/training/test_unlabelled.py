@@ -79,6 +79,7 @@ def test_every_unlabelled_point_is_seen_before_any_comes_again():
     assert again.tolist() != seen[: len(again)].tolist()
 
 
+@pytest.mark.slow  # whole trainings
 def test_they_help_where_labels_are_few():
     """Two moons of points: with one label a class, consistency under noise finds the rest of each cluster."""
     generator = torch.Generator().manual_seed(0)

@@ -83,6 +83,7 @@ def test_what_one_did_not_measure_is_no_change():
     assert str(found) == "out: untouched → not judged, shape 64 × 100 → 10 × 64"
 
 
+@pytest.mark.slow  # a simulation
 def test_marks_by_chance_are_as_rare_as_two_standard_errors_say():
     """Both numbers drawn around the same truth: the share of marks is 2(1 − Φ(2)) = 4.55 %."""
     draw = random.Random(1)
