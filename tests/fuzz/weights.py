@@ -38,7 +38,7 @@ def audit(path: str, random: Random | None = None) -> tuple[str, ...]:
     more: tuple[str, ...] = ()
     if random is not None and random.random() < 0.3:
         more = random.choice((("--json",), ("--out", "made"), ("--layers", "*"), ("--against", path)))
-    return ("audit", path, "--samples", "2", "--budget", "1", *more)
+    return ("audit", path, "--samples", "2", *more)
 
 
 def values(shape: tuple[int, ...], dtype: str, random: Random) -> bytes:

@@ -292,7 +292,7 @@ def test_the_command_takes_a_factory_and_writes_json_and_page(obverse, mynets):
     [
         (["net.safetensors", "--data", "digits"], "module:factory, for --ablate"),
         (["ablated_nets:small"], "--data"),
-        (["ablated_nets:small", "--data", "digits", "--budget", "3"], "a flag of the audit's own tests"),
+        (["ablated_nets:small", "--data", "digits", "--exact"], "a flag of the audit's own tests"),
         (["ablated_nets:small", "--data", "digits", "--layers", "9"], "to match at least one layer"),
     ],
 )
