@@ -342,7 +342,7 @@ class Audit(Record):
             return f"tested all at once, none {of} shows more than noise does (Holm, {level})"
         return (
             f"tested all at once, {found} {of} {'shows' if found == 1 else 'show'} more than noise does "
-            f"(Holm: the chance that any of these is noise is {level} at most)"
+            f"(Holm: were any layers mere noise, one of them would be named with a chance of {level} at most)"
         )
 
     def to_frame(self) -> Any:

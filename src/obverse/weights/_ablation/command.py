@@ -16,6 +16,7 @@ from ...present import (
     say,
     select,
 )
+from .._verdict import Thresholds
 from .results import Ablation, LayerAblation, Treatment
 from .words import about, bend_of, is_clear, sentences, subject, value
 
@@ -77,6 +78,7 @@ def run_ablation(
             y,
             layers=wanted,
             recalibrate=found.train_x[:RECALIBRATION] if batch_norms(net) else None,
+            alpha=Thresholds().level,  # as the audit has it, so that k is the same
             model=name,
             generator=torch.Generator().manual_seed(seed),
             progress=progress,
