@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from dataclasses import replace
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, metadata
 from importlib.metadata import version as installed
 
@@ -60,14 +60,14 @@ WRONG = [
 @pytest.mark.parametrize(("name", "module", "function", "wrong"), WRONG, ids=[one[0] for one in WRONG])
 def test_a_wrong_formula_is_told(obverse, monkeypatch, name, module, function, wrong):
     if wrong is None:
-        right = getattr(sys.modules[module], function)
+        right = getattr(import_module(module), function)
 
         def wrong(model, student, **known):
             """The recursion with gates that are half of what they are."""
             gates = {one: gate / 2 for one, gate in known.pop("gates").items()}
             return right(model, student, gates=gates, **known)
 
-    monkeypatch.setattr(sys.modules[module], function, wrong)
+    monkeypatch.setattr(import_module(module), function, wrong)
     monkeypatch.setattr(checks, "CHECKS", {name: CHECKS[name]})
     done = obverse("doctor")
     assert done.code == 3
