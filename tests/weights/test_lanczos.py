@@ -8,7 +8,8 @@ import torch
 from scipy.linalg import svdvals
 
 from obverse.weights import _marchenko_pastur as law
-from obverse.weights._lanczos import Quadrature, fit_law, fit_scale, lanczos, own_quadrature
+from obverse.weights._lanczos import Quadrature, fit_law, fit_scale, own_quadrature
+from weights.searches import lanczos
 
 
 def seeded(seed: int = 0) -> torch.Generator:

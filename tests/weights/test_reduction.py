@@ -8,8 +8,9 @@ import torch
 from scipy.linalg import svd
 
 from obverse.weights import decompose
-from obverse.weights._krylov import BlockLanczos, block_lanczos, half_gram
+from obverse.weights._krylov import BlockLanczos, half_gram
 from obverse.weights._reduction import gram, reduce
+from weights.searches import block_lanczos
 
 
 def seeded(seed: int) -> torch.Generator:

@@ -147,15 +147,6 @@ def _gram_pays(rows: int, columns: int, room: int) -> bool:
     return 4 * rows * columns * room / THIN > formed + 2 * rows * rows * room / THIN
 
 
-def block_lanczos(
-    matrix: Tensor, *, block: int, steps: int, start: Tensor | None, generator: torch.Generator
-) -> Krylov:
-    """From `steps` products of M Mᵀ with blocks of vectors; rows ≤ columns."""
-    search = BlockLanczos(matrix, block=block, start=start, generator=generator)
-    search.extend(steps)
-    return search.found()
-
-
 def _orthonormal(after: Tensor, before: Tensor, length: float) -> Tensor:
     """A basis of the columns of `after`, orthogonal to `before`.
 

@@ -37,14 +37,6 @@ class Quadrature:
 
 
 @torch.no_grad()
-def lanczos(matrix: Tensor, *, steps: int, vectors: int, generator: torch.Generator) -> Quadrature:
-    """Lanczos on the short side of `matrix`, for several random start vectors at once."""
-    short = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    start = torch.empty(vectors, short.shape[0]).normal_(generator=generator).to(short)
-    return lanczos_from(start, short, steps=steps)
-
-
-@torch.no_grad()
 def lanczos_from(start: Tensor, short: Tensor, *, steps: int) -> Quadrature:
     """Lanczos on the rows of `short`, for given start vectors (one a row), fully reorthogonalized."""
     vectors, size = start.shape

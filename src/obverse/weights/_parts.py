@@ -13,6 +13,7 @@ from .._core import BadInput, or_global
 from ._controls import shuffled
 from ._decompose import Split, split_exactly
 from ._grade import MIN_SIDE, nothing_to_tell, summarize
+from ._live import live_part
 from ._marchenko_pastur import Array
 from ._split_fast import split_fast
 from .results import Decomposition, Grade, Interval
@@ -130,15 +131,13 @@ def decompose(
     _check(matrix, alpha)
     matrix = matrix.detach()
     rows, columns = matrix.shape
-    full_rows, full_columns = (largest_entries(matrix, dim) != 0 for dim in (1, 0))
-    whole = bool(full_rows.all()) and bool(full_columns.all())
-    inner = matrix if whole else matrix[full_rows][:, full_columns]
-    empty = rows - inner.shape[0], columns - inner.shape[1]
+    live = live_part(matrix)
+    inner, empty = live.matrix, (live.dead_rows, live.dead_columns)
     reason = _too_little(matrix, inner)
     if reason:
         summary = nothing_to_tell(rows, columns, empty, alpha, reason)
         scale = float(torch.linalg.vector_norm(inner.double())) / math.sqrt(max(inner.numel(), 1))
-        return Parts(matrix, summary, full_rows.double() * scale, full_columns.double())
+        return Parts(matrix, summary, live.rows.double() * scale, live.columns.double())
     largest = max(float(inner.max()), -float(inner.min()))
     if inner.dtype == torch.float32 and 1 / SAFE < largest < SAFE:
         even, largest = inner, 1.0
@@ -153,10 +152,10 @@ def decompose(
     return Parts(
         matrix,
         summarize(split, (rows, columns), empty, alpha),
-        _spread_out(row_scales * typical, full_rows),
-        _spread_out(column_scales / typical, full_columns),
-        _spread_out(left, full_rows),
-        _spread_out(right, full_columns),
+        _spread_out(row_scales * typical, live.rows),
+        _spread_out(column_scales / typical, live.columns),
+        _spread_out(left, live.rows),
+        _spread_out(right, live.columns),
         thinned(split.values),
     )
 
@@ -172,13 +171,6 @@ def _split(matrix: Tensor, alpha: float, exact: bool | None, generator: torch.Ge
     if exact is None:
         exact = matrix.shape[0] <= EXACT_UP_TO
     return split_exactly(matrix, alpha, generator) if exact else split_fast(matrix, alpha, generator)
-
-
-def largest_entries(matrix: Tensor, dim: int) -> Tensor:
-    """The largest |entry| along a dimension; 0 where there is none."""
-    if matrix.shape[dim] == 0:
-        return matrix.new_zeros(matrix.shape[1 - dim])
-    return torch.maximum(matrix.amax(dim), -matrix.amin(dim))
 
 
 def _spread_out(lines: Tensor, where: Tensor) -> Tensor:
