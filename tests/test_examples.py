@@ -23,6 +23,7 @@ EXAMPLES = sorted(FOLDER.glob("*.py"))
 
 # These register claims or start processes that import the script: in a process of their own.
 ALONE = {"my_claims", "run_a_theorem"}
+TRAINING = {"how_far_up", "shadow_loss"}  # train several nets: seconds each
 
 
 @pytest.fixture
@@ -173,7 +174,13 @@ CHECKS: dict[str, Callable[[str], None]] = {
 }
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in TRAINING))
+        for path in EXAMPLES
+    ],
+)
 def test_the_answer(example: Path, answer: Answer) -> None:
     CHECKS[example.stem](answer(example.stem))
 
@@ -255,5 +262,6 @@ def test_data_of_ones_own(tmp_path: Path, answer: Answer) -> None:
     assert "guessing would be 75 %" in found
 
 
+@pytest.mark.slow
 def test_another_theorem(answer: Answer) -> None:
     assert "alm.eq2, as printed: FAILED" in answer("run_a_theorem", "alm.eq2")

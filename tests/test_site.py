@@ -120,6 +120,7 @@ def test_every_example_is_read(read: BuildEnvironment) -> None:
         assert last.strip() in text, script.name
 
 
+@pytest.mark.slow
 def test_every_formula_can_be_drawn(read: BuildEnvironment) -> None:
     mathml = import_module("offline_math").mathml
     for name in read.found_docs:

@@ -116,6 +116,7 @@ def seeds(request: pytest.FixtureRequest) -> torch.Tensor:
     return rows
 
 
+@pytest.mark.slow
 def test_every_bit_is_fair_and_independent_of_the_others(seeds):
     bits = Streams(seeds).bits(200)
     planes = torch.stack([(bits >> place) & 1 for place in range(64)]).double().flatten(1)
@@ -127,6 +128,7 @@ def test_every_bit_is_fair_and_independent_of_the_others(seeds):
     assert stats.chi2.sf(n * (pairs**2).sum(), len(pairs)) > SMALLEST_P
 
 
+@pytest.mark.slow
 def test_bits_of_neighbouring_rows_places_and_draws_are_independent(seeds):
     streams = Streams(seeds)
     first, second = streams.bits(200), streams.bits(200)

@@ -191,6 +191,21 @@ def test_a_region_graph_is_built_by_hand(browser, address):
     assert len(browser.find_elements(By.CSS_SELECTOR, ".matrices canvas")) == 3
 
 
+def test_a_region_stays_the_same_button_when_numbers_arrive(browser, address):
+    """One that is replaced between press and release is not clicked."""
+    open_tab(browser, address, "ladder")
+    browser.execute_script(
+        "window.before = [...document.querySelectorAll('[data-region]')]; before[2].focus()"
+    )
+    changes(browser, "loss", "nodes", 5)
+    browser.execute_script("document.getElementById('remove').click()")
+    wait(browser, lambda: text(browser, "#panel-ladder .problem"), "two regions at the top")
+    last, *others = browser.execute_script("return before.map(e => e.isConnected).reverse()")
+    assert not last
+    assert all(others)
+    assert browser.execute_script("return document.activeElement === before[2]")
+
+
 def test_training_is_played_step_by_step(browser, address):
     from selenium.webdriver.common.by import By
 

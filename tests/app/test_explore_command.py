@@ -35,7 +35,7 @@ def about(url: str) -> dict:
         return json.load(answer)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_run_is_shown_until_it_is_stopped(tmp_path, run, how):
     with explorer(tmp_path, str(run)) as running:
         found = about(running.address.url)
@@ -47,6 +47,7 @@ def test_a_run_is_shown_until_it_is_stopped(tmp_path, run, how):
         assert "stopped" in running.process.stderr.read()
 
 
+@pytest.mark.slow
 def test_a_factory_with_normalised_inputs(tmp_path, data, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shape = np.load(data)["train_x"].shape[1:]

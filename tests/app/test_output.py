@@ -214,6 +214,7 @@ def test_a_piped_table_ends_quietly_when_nobody_reads_on():
         assert (process.returncode, err) == (141, ""), words
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full, as Linux has it")
 def test_a_full_disk_is_no_bug():
     code = "import sys; from obverse.app.main import main; sys.argv = ['obverse', 'claims', 'list']; main()"

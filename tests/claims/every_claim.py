@@ -37,9 +37,21 @@ def family(id: str) -> str:
     return id.split(".")[1]
 
 
+# Their quick settings too take a second or more: run by `make test-all`.
+SECONDS = {
+    *("alm.thm2.3.closed", "alm.thm2.3.outside", "alm.thm2.3.best_error", "alm.thm2.3.linear"),
+    *("alm.thm2.3.best", "alm.thm2.4.closed", "alm.lemma2.5.constant", "alm.lemmaB.5"),
+    *("alm.thm3.1", "alm.thm3.1.dropout", "alm.thm3.1.bound", "alm.thm3.2", "alm.thm3.2.dropout"),
+    *("alm.depth.label", "alm.depth.direction", "identity.eq6", "ladder.thm4.spread", "ladder.eq7.small"),
+    *("gan.generalization.trained", "gan.generalization.trained.p", "gan.birthday.inverse.close"),
+}
+
+
 def of(chosen: Mapping[str, Claim]) -> pytest.MarkDecorator:
     assert chosen
-    return pytest.mark.parametrize("claim", chosen.values(), ids=list(chosen))
+    marks = {True: [pytest.mark.slow], False: []}
+    cases = [pytest.param(claim, id=id, marks=marks[id in SECONDS]) for id, claim in chosen.items()]
+    return pytest.mark.parametrize("claim", cases)
 
 
 class EveryClaim:

@@ -87,7 +87,7 @@ def test_every_claim_is_run_by_one_file_of_tests():
             if isinstance(value, type) and issubclass(value, EveryClaim) and value is not EveryClaim
         )
         (mark,) = (mark for mark in vars(tests)["pytestmark"] if mark.name == "parametrize")
-        ids = mark.kwargs["ids"]
+        ids = [case.id for case in mark.args[1]]
         assert {*tests.inconclusive, *tests.larger, *tests.undecided} <= set(ids)
         run_by.update(ids)
     assert run_by == Counter(IDS)

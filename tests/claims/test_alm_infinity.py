@@ -20,6 +20,7 @@ def test_largest_of_normals_against_draws(m: int, k: int, t: int, n: int) -> Non
     assert abs(found - drawn.mean()) < 5 * drawn.std() / sqrt(20_000)  # standard errors
 
 
+@pytest.mark.slow
 def test_measured_largest_against_dense_matrices() -> None:
     n, m, k, t, count = 30, 6, 2, 15, 4000
     random = np.random.default_rng(0)

@@ -26,6 +26,7 @@ def term(h: float, sigma: float, power: int) -> float:
     return quad(lambda w: inner(w) * norm.pdf(w), -inf, inf, epsabs=1e-11, epsrel=1e-11)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("h", "sigma"), [(0.0, 1.0), (0.5, 1.0), (2.0, 3.0), (4.6, 100.0), (7.0, 0.5)])
 def test_exact_moments_of_one_term(h: float, sigma: float) -> None:
     setting = {"h": h, "sigma": sigma}

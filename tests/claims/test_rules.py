@@ -69,6 +69,7 @@ def test_equal_fails_if_one_setting_does():
     assert "at 1 of 5 settings" in judgement.sentence
 
 
+@pytest.mark.slow
 def test_equal_rejects_the_truth_as_rarely_as_its_sigmas_say():
     """At 2 sigmas and 12 trials: 4.55 % of 4,000 points, whose binomial standard error is 0.33 %."""
     rule = Equal(sigmas=2.0, resolution=math.inf)

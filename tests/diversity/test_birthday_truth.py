@@ -81,6 +81,7 @@ def check(law: str, points: int, runs: int, least: int) -> None:
     assert effective / 1.5 < np.median(counts) < 1.5 * effective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("points", [10**2, 10**3])
 @pytest.mark.parametrize("law", ["uniform", "zipf", "atom"])
 def test_the_bound_covers_in_a_few_runs(law, points):
@@ -109,6 +110,7 @@ def test_the_bound_is_within_ten_times_for_skewed_laws(law):
     assert np.median([one.support_bound or np.inf for one in found]) < 10 * effective
 
 
+@pytest.mark.slow
 def test_sizes_chosen_by_the_test_itself_cover_too():
     """Trials choose the batch size; the batches that count are others, so that the confidence holds."""
     runs, points = 40, 300

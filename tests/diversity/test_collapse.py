@@ -44,6 +44,7 @@ def collapsed() -> Sampler:
     return trained(steps=400, critic_steps=1, generator_steps=5)
 
 
+@pytest.mark.slow
 def test_the_collapsed_one_is_caught(collapsed: Sampler) -> None:
     found = birthday_test(collapsed, batches=20, real=DATA.test_x, budget=4000)
     # As diverse as real digits it would collide in at most a twentieth of the batches.

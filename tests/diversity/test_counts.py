@@ -104,6 +104,7 @@ def coverage(name: str, points: int, samples: int, batches: int, runs: int) -> f
     return covered / runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "points", "samples", "batches"),
     [

@@ -168,6 +168,7 @@ def test_intervals_lose_some_of_it_in_many_dimensions(make, d):
     assert held >= 19
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["twonn", "likelihood"])
 @pytest.mark.parametrize(("make", "d"), [(sphere, 2), (linear, 5), (linear, 20)])
 def test_errors_are_the_spread(make, d, method):

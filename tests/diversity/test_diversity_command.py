@@ -87,6 +87,7 @@ def test_verdict_table_and_what_was_not_tested(obverse, monkeypatch, samples, tm
     assert lines[-1] == f"page: {tmp_path / 'out' / 'diversity.html'}"
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_a_bar(samples):
     code, shown = on_a_terminal("diversity", str(samples), *SMALL)
     assert code == 0, shown

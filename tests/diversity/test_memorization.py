@@ -86,6 +86,7 @@ def test_close_share_p_is_a_count_of_orders(samples, held_out, rank):
         assert found.p == pytest.approx(np.mean(np.array(before) >= count), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [None, 7])
 def test_close_share_has_no_more_false_alarms_than_it_says(levels):
     """2,000 times 80 samples and 150 held-out distances of one law; of 7 different values there are ties."""
@@ -152,6 +153,7 @@ def test_ct_by_permutation_agrees_with_the_normal_law_and_with_itself():
     assert found.deviation == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_ct_has_no_more_false_alarms_than_it_says_and_ignores_shares_of_cells():
     """300 times: each cell has a law of distances, and samples fill cells in other shares than real data."""
     random = seeded(0)
@@ -263,6 +265,7 @@ def honest(fresh, random):
     return fresh
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("generator", [honest, smooth, collapsed, noisy])
 def test_sides_have_no_false_alarms_whatever_the_samples_are_like(generator):
     """200 times: none of these has seen the training set."""
@@ -319,6 +322,7 @@ def test_a_tenth_of_copies_is_caught_on_real_pictures(digits, noise):
         assert sum(one.sample == one.training < 40 for one in found.closest) >= 14
 
 
+@pytest.mark.slow
 def test_real_pictures_are_not_called_copies(digits):
     """Held-out data in the place of samples, 60 times."""
     copied = closer = 0

@@ -81,6 +81,7 @@ def test_kid_is_the_mean_over_disjoint_blocks():
     assert found.error == pytest.approx(np.std(parts, ddof=1) / 10**0.5, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 def test_kid_has_an_honest_error(shift):
     """Over 60 trials it spreads as its error says (a spread is known to 1/√118 = 9 %: four of these)."""

@@ -19,12 +19,12 @@ import traceback
 import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from obverse._core import ObverseError
+from obverse.app.main import command
 
 from .case import EXECUTED, OUTSIDE, SECRET, Case
 
@@ -137,23 +137,13 @@ def control(text: str, allowed: str = "\n") -> str | None:
     return None
 
 
-@cache
-def command_line() -> Any:
-    """Put together once: that takes longer than most cases."""
-    from typer.main import get_command
-
-    from obverse.app.main import app
-
-    return get_command(app)
-
-
 def _run(words: tuple[str, ...]) -> tuple[str, str]:
     """What became of it as seen from inside, and the sentence."""
     try:
         if words[0] in (others := readers()):
             others[words[0]](*words[1:])
         else:
-            command_line()(list(words), prog_name="obverse", standalone_mode=False)
+            command()(list(words), prog_name="obverse", standalone_mode=False)
     except ObverseError as error:
         return ("memory" if _no_memory(error) else "refused"), str(error)
     except SystemExit:
@@ -226,7 +216,7 @@ def judge(case: Case) -> dict[str, Any]:
 
 
 def _judged(cases: Sequence[Case]) -> list[dict[str, Any]]:
-    command_line()
+    command()  # once, before the processes of the cases are forked
     root = Path(tempfile.mkdtemp())
     try:
         outside = []

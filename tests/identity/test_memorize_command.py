@@ -66,12 +66,14 @@ def test_verdict_table_and_outlook(obverse, monkeypatch, data, tmp_path, width):
     ]
 
 
+@pytest.mark.slow
 def test_piped_output_has_no_escape_codes(data):
     done = obverse_process("memorize", data)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_a_bar(data):
     code, shown = on_a_terminal("memorize", str(data))
     assert code == 0, shown

@@ -282,6 +282,7 @@ def test_standard_errors_are_those_of_textbooks():
         assert torch.equal(edge.recursive.error, edge.weight.error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("activation", "loss"), [("relu", "square"), ("linear", "softmax")])
 def test_standard_errors_are_those_of_repetitions(activation, loss):
     """The stated errors against the spread over 150 samples of 300, and the mean against enumeration.
@@ -328,6 +329,7 @@ def test_errors_are_in_units_of_the_stated_one():
     assert float((found.abs() <= 2).double().mean()) == pytest.approx(0.9545, abs=0.03)
 
 
+@pytest.mark.slow
 def test_more_draws_are_nearer_by_the_root():
     student = student_of(exact(), 2, seed=5)
     truth = compare(exact(), student)
@@ -422,6 +424,7 @@ def test_standard_errors_are_given_for_equal_weights_without_batch_norm_only():
     assert all(sides.error is None for _, sides in entries(compare(teacher.weighted(p / p.sum()), plain)))
 
 
+@pytest.mark.slow
 def test_a_sample_shows_no_more_focus_gap_than_by_chance_where_there_is_none():
     """Independent inputs on a tree have focus; 30 samples, so the two means differ by less than 5 errors."""
     graph, differences = tree(8), []

@@ -297,6 +297,7 @@ def test_a_shadow_reads_it_as_it_is(norm, shortcut):
     torch.testing.assert_close(shadow.infer(x, "output"), net(x))
 
 
+@pytest.mark.slow
 def test_the_configuration_for_large_images_builds_and_takes_a_step():
     net = allconv_residual(**IMAGENET, generator=generator())
     assert len(convolutions(net)) == 25

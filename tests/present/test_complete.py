@@ -130,6 +130,7 @@ def test_the_script_of_each_shell_calls_the_command(place, shell):
     assert f"_OBVERSE_COMPLETE=complete_{shell}" in script
 
 
+@pytest.mark.slow
 def test_completing_takes_less_than_importing_torch(place):
     """As ratio, so that a slow machine does not matter: the better of two each."""
 

@@ -93,6 +93,7 @@ def test_a_random_slope_is_not_drawn_in_generation():
 # The scale, by simulation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     [

@@ -225,6 +225,7 @@ def test_one_row_does_not_depend_on_the_others_nor_on_what_was_inferred_before(t
     net.float()
 
 
+@pytest.mark.slow
 def test_a_trained_net_beats_its_shuffled_self(trained):
     """Generated from the same h: the shadow keeps label and h better than weights in another order do."""
     _, net, data = trained

@@ -107,6 +107,7 @@ def test_h_of_a_function_call_is_that_of_the_pass_with_its_dropout():
     torch.testing.assert_close(logits, net(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [small_cnn, small_resnet, Functional])
 def test_training_learns_and_shadows_are_learned_too(kind):
     torch.manual_seed(0)

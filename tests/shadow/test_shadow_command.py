@@ -157,6 +157,7 @@ def test_piped_output_has_no_escape_codes(cnn, tmp_path):
     assert done.stdout.startswith(cnn[0]), "the working directory is importable"
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_a_bar(cnn):
     code, shown = on_a_terminal("shadow", *cnn)
     assert code == 0, shown

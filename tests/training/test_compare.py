@@ -121,6 +121,7 @@ def test_finished_runs_are_not_repeated_and_a_cut_off_one_is_resumed(base, tmp_p
     assert [replace(row, seconds=0) for row in table.rows] == [replace(row, seconds=0) for row in whole.rows]
 
 
+@pytest.mark.slow
 def test_kill_9_in_a_comparison_then_resume(jobs, base, tmp_path):
     names = ("backprop", "shadow+dropout")
     words = [

@@ -24,6 +24,7 @@ NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 # Half precision
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", HALVES)
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_half_the_bits_learn_digits_as_well(precision, weight):

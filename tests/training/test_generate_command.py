@@ -317,3 +317,16 @@ def test_samples_in_a_format_that_is_not_known_are_refused(obverse, run, tmp_pat
     assert done.code == 2
     assert "expected --out as a .npz, .npy or .png file, or a folder; got samples.txt" in done.err
     assert not (tmp_path / "samples.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("record", "name"),
+    [
+        ({"test_elbo": -56.0, "test_reconstruction": "[/]", "test_kl": 0.9}, "test_reconstruction"),
+        ({"test_elbo": -56.0, "test_reconstruction": 1.0}, "test_kl"),
+        ({"test_gap": 0.1, "train_gap": None}, "train_gap"),
+    ],
+)
+def test_a_record_whose_numbers_are_none_is_refused_by_name(record, name):
+    with pytest.raises(BadInput, match=f"a number for {name} in the last record"):
+        describe(record)

@@ -457,6 +457,7 @@ def test_digits_come_out_of_the_box(kind):
     assert set(judge.predict(x)) == set(range(10))
 
 
+@pytest.mark.slow
 def test_a_short_training_makes_use_of_the_code():
     """The bound passes what a decoder without a code can reach: the cross entropy of the mean picture."""
     task = generator_task(GeneratorSettings(epochs=60, hidden=(64,), latent=5, evaluate_every=60))

@@ -40,7 +40,7 @@ from obverse.training._search.plan import (
     write_plan,
 )
 from obverse.training._search.results import SearchResult, Trial, at_edge, read_result, rivals, standard_error
-from obverse.training._search.search import search
+from obverse.training._search.search import run_search, search
 from obverse.training._search.study import STARTUP, UNTOUCHED, Study
 from obverse.training._search.worker import trial_path, work
 from obverse.training._settings import Settings
@@ -398,7 +398,7 @@ def test_there_is_a_result_to_show_before_the_first_trial(base: Settings, tmp_pa
         raise KeyboardInterrupt
 
     with pytest.raises(Interrupted):
-        search(plan_of(base), tmp_path, on_event=stop)
+        run_search(plan_of(base), tmp_path, tell=stop)
     (first,) = seen
     assert (first.trials, first.planned, first.best) == ((), CELLS, None)
 
@@ -408,8 +408,17 @@ def test_what_is_done_already_is_told_at_once(base: Settings, tmp_path: Path) ->
     done = search(plan_of(base, trials=2), tmp_path, retrain=False)
     assert done.best is not None
     events: list[tuple[int, Any]] = []
-    search(read_plan(tmp_path), tmp_path, retrain=False, on_event=lambda *event: events.append(event))
+    run_search(read_plan(tmp_path), tmp_path, retrain=False, tell=lambda *event: events.append(event))
     assert events[0] == (0, {"kind": "end", "finished": 2, "best": done.best.error})
+
+
+def test_progress_is_told_of_every_trial(base: Settings, tmp_path: Path) -> None:
+    told: list[tuple[int, int, str]] = []
+    done = search(plan_of(base, trials=2), tmp_path, retrain=False, progress=lambda *what: told.append(what))
+    assert done.best is not None
+    assert [(finished, total) for finished, total, _ in told] == [(0, 2), (1, 2), (2, 2)]
+    assert told[0][2] == "no error yet"
+    assert told[-1][2] == f"best error {100 * done.best.error:.2f} %"
 
 
 def test_another_plan_is_kept_out(base: Settings, tmp_path: Path) -> None:
@@ -493,7 +502,7 @@ def test_a_search_that_was_stopped_goes_on_where_it_was(
 ) -> None:
     monkeypatch.setattr("obverse.training._search.worker.SHOWN", 1e9)  # one step a trial is shown: its first
     with pytest.raises(Interrupted, match="everything is saved"):
-        search(plan_of(base), tmp_path, on_event=interrupting(after))
+        run_search(plan_of(base), tmp_path, tell=interrupting(after))
     assert sum(state == "RUNNING" for _, state in rows(tmp_path)) == (after < CELLS)
     resumed = search(read_plan(tmp_path), tmp_path)
     assert outcome(resumed) == outcome(whole)
@@ -534,7 +543,7 @@ def test_data_that_changed_since_are_refused(base: Settings, tmp_path: Path) -> 
     data = Path(shutil.copy(base.data, tmp_path / "points.npz"))
     plan = plan_of(replace(base, data=str(data)))
     with pytest.raises(Interrupted):
-        search(plan, tmp_path / "search", on_event=interrupting(1))
+        run_search(plan, tmp_path / "search", tell=interrupting(1))
     before = rows(tmp_path / "search")
     tiny_npz(data, points=240, classes=5)
     with pytest.raises(BadInput, match=r"the data and the settings .* got other points in points\.npz, or a"):
@@ -740,8 +749,8 @@ def test_worker_processes_give_the_numbers_of_one(
     base: Settings, whole: SearchResult, tmp_path: Path
 ) -> None:
     events = []
-    result = search(
-        plan_of(base), tmp_path, jobs=2, on_event=lambda worker, event: events.append((worker, event))
+    result = run_search(
+        plan_of(base), tmp_path, jobs=2, tell=lambda worker, event: events.append((worker, event))
     )
     assert outcome(result) == outcome(whole)
     assert rows(tmp_path) == [(number, "COMPLETE") for number in range(CELLS)]
@@ -765,7 +774,7 @@ def test_worker_processes_share_the_trials_and_say_what_they_do(
         "print(json.dumps(said), flush=True)",
     )
     events: list[tuple[int, Any]] = []
-    search(plan_of(base), tmp_path, jobs=2, on_event=lambda worker, event: events.append((worker, event)))
+    run_search(plan_of(base), tmp_path, jobs=2, tell=lambda worker, event: events.append((worker, event)))
     assert events[0] == (0, {"kind": "end", "finished": 0, "best": None})
     asked = {"path": str(tmp_path.absolute()), "storage": None}
     for worker in (0, 1):
@@ -820,7 +829,7 @@ def test_of_two_worker_processes_one_is_killed_and_it_is_told(
             os.kill(started[1].pid, signal.SIGKILL)
         events.append((worker, event))
 
-    result = search(plan, tmp_path / "search", jobs=2, retrain=False, on_event=on_event)
+    result = run_search(plan, tmp_path / "search", jobs=2, retrain=False, tell=on_event)
     assert outcome(result) == outcome(alone)
     assert rows(tmp_path / "search") == [(0, "COMPLETE"), (1, "COMPLETE")]
     gone = {worker: event for worker, event in events if event["kind"] == "gone"}
@@ -850,6 +859,7 @@ def median_rule(curves: dict[int, tuple[tuple[int, float], ...]], epochs: int) -
     return stopped
 
 
+@pytest.mark.slow
 def test_trials_behind_the_median_are_stopped_as_the_rule_says(base: Settings, tmp_path: Path) -> None:
     base = replace(base, epochs=3, train_size=60)
     space: dict[str, Any] = {"lrs": (1e-5, 0.03, 0.1, 0.3), "weights": (0.0, 0.5)}
@@ -970,7 +980,7 @@ def test_tpe_is_repeatable_and_goes_on_as_if_never_cut_off(base: Settings, tmp_p
     assert len({it.lr for it in first.trials}) == 12
     assert all(0.001 <= it.lr <= 1.0 and 0.1 <= it.weight <= 10.0 for it in first.trials)
     with pytest.raises(Interrupted):  # in the twelfth, the second that looks at the others
-        search(plan(), tmp_path / "cut", retrain=False, on_event=interrupting(11))
+        run_search(plan(), tmp_path / "cut", retrain=False, tell=interrupting(11))
     assert rows(tmp_path / "cut")[-1] == (11, "RUNNING")
     again = search(plan(), tmp_path / "cut", retrain=False)
     assert outcome(again) == outcome(first)
@@ -993,7 +1003,7 @@ def test_two_directories_share_a_storage_and_each_trial_is_run_once(
     monkeypatch.setattr("obverse.training._search.worker.SHOWN", 1e9)  # one step a trial is shown: its first
     url = f"sqlite:///{tmp_path}/other.db"
     with pytest.raises(Interrupted):
-        search(plan_of(base, shared=True), tmp_path / "a", storage=url, on_event=interrupting(1))
+        run_search(plan_of(base, shared=True), tmp_path / "a", storage=url, tell=interrupting(1))
     assert not (tmp_path / "a" / "study.db").exists()
     waiting: list[list[int]] = []
 
@@ -1003,7 +1013,7 @@ def test_two_directories_share_a_storage_and_each_trial_is_run_once(
             raise KeyboardInterrupt
 
     with pytest.raises(Interrupted):  # all is done but for the trial of the other directory
-        search(plan_of(base, shared=True), tmp_path / "b", storage=url, on_event=stop)
+        run_search(plan_of(base, shared=True), tmp_path / "b", storage=url, tell=stop)
     ((running,),) = waiting
     assert [number for number, state in rows(tmp_path, "other.db") if state == "RUNNING"] == [running]
     mine, theirs = ({path.name for path in (tmp_path / place / "trials").iterdir()} for place in "ab")
@@ -1032,7 +1042,7 @@ def test_a_search_does_not_end_while_another_machine_begins_a_trial(
             raise KeyboardInterrupt
 
     with pytest.raises(Interrupted):
-        search(plan, tmp_path / "search", storage=url, on_event=stop)
+        run_search(plan, tmp_path / "search", storage=url, tell=stop)
     assert waiting == [([0], [0])]
     assert not (tmp_path / "search" / "best").exists()
     result = search(plan, tmp_path / "search", storage=url, take_over=True)

@@ -86,7 +86,7 @@ def test_the_paper_s_grid_and_ten_thousand_points_are_the_defaults(obverse, smal
         seen.update(plan=plan, **options)
         raise BadInput("no more", got="enough", do="stop")
 
-    monkeypatch.setattr("obverse.training._search.search.search", stop)
+    monkeypatch.setattr("obverse.training._search.search.run_search", stop)
     assert obverse("search", *small, "--validation", "5", "--jobs", "2").code == 2
     plan = seen["plan"]
     assert (plan.lrs, plan.weights) == (LRS, WEIGHTS)
@@ -182,13 +182,13 @@ def test_a_terminal_shows_what_each_worker_does(words, tmp_path):
 
 
 def test_a_worker_that_ends_is_told(obverse, words, monkeypatch):
-    def run(plan, path, *, on_event, **options):
-        on_event(0, {"kind": "gone", "code": 0, "said": ""})
-        on_event(1, {"kind": "gone", "code": -9, "said": ""})
-        on_event(2, {"kind": "gone", "code": 2, "said": "expected more; got less; add some"})
+    def run(plan, path, *, tell, **options):
+        tell(0, {"kind": "gone", "code": 0, "said": ""})
+        tell(1, {"kind": "gone", "code": -9, "said": ""})
+        tell(2, {"kind": "gone", "code": 2, "said": "expected more; got less; add some"})
         raise BadInput("no more", got="enough", do="stop")
 
-    monkeypatch.setattr("obverse.training._search.search.search", run)
+    monkeypatch.setattr("obverse.training._search.search.run_search", run)
     said = obverse(*words, "--jobs", "3").err.splitlines()
     assert "worker 2 of 3 has ended (exit code -9); another takes up its trial" in said
     assert "worker 3 of 3 has ended (expected more; got less; add some); another takes up its trial" in said

@@ -8,11 +8,12 @@ from obverse.weights import LayerAudit, audit
 from obverse.weights._verdict import Thresholds
 from weights.exact_spectra import not_above
 
-FINE, SIGNAL, MOSTLY, OTHERWISE = (
+FINE, SIGNAL, MOSTLY, OTHERWISE, UNSURE = (
     "untouched",
     "signal in a random bulk",
     "mostly signal",
     "structured otherwise",
+    "cannot tell",
 )
 NOTHING = "no direction stands out from noise; the spectrum is like that of random numbers"
 
@@ -65,6 +66,21 @@ def test_correlated_rows_are_never_untouched(exact):
     beyond = int((exact_values(matrix) > np.sqrt(300) + np.sqrt(450)).sum())
     assert layer.parts.rank > beyond / 2
     assert ("at least" in layer.sentence) == layer.parts.rank_is_bound
+
+
+def test_a_search_cut_short_says_so_and_by_default_all_singular_values_answer(monkeypatch):
+    matrix = planted(1000, 1200, 200, 1.6)  # the search looks for an eighth of the directions
+    every, few = (looked_at(matrix, exact=exact) for exact in (True, False))
+    assert every.verdict == SIGNAL
+    assert few.verdict == UNSURE
+    assert few.parts.rank_is_bound
+    assert few.parts.rank <= every.parts.rank
+    assert few.sentence.startswith(f"at least {few.parts.rank} of 1000 directions carry the signal")
+    assert few.sentence.endswith("whether more do, only all singular values tell (--exact)")
+    assert few.parts.random_share.low == 0
+    monkeypatch.setattr("obverse.weights._parts.EXACT_UP_TO", 100)
+    assert looked_at(matrix).sentence == every.sentence
+    assert looked_at(normal(300, 500)).parts.method == "krylov"
 
 
 def test_few_values_find_as_many_directions_as_all_do_or_say_at_least():

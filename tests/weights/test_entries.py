@@ -105,6 +105,7 @@ def null(request):
     return count, [normal_distances(sample) for sample in samples]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.05, 0.01, 0.001])
 def test_false_alarms_of_the_distances_are_at_most_nominal(null, level):
     count, distances = null

@@ -34,6 +34,7 @@ def noise(request):
     return rows, columns, np.array(found).T
 
 
+@pytest.mark.slow
 def test_noise_is_called_noise_as_often_as_it_says(noise):
     rows, _, (_, distances) = noise
     p = np.array([distance_number(distance, rows).p for distance in distances])

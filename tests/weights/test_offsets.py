@@ -33,6 +33,7 @@ def test_values_on_an_edge_fall_where_numpy_puts_them():
     assert measured.counts == tuple(np.histogram(bias, bins=40)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("law", ["normal", "gamma"])
 def test_the_standard_error_of_the_ratio_is_the_simulated_one(law, sign):

@@ -166,6 +166,7 @@ LAWS = {  # entries, and their excess kurtosis
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("keep", [1.0, 0.5])
 def test_random_entries_of_any_law_recover_as_predicted(law, keep):
@@ -208,11 +209,13 @@ def check_coverage(shape: tuple[int, int], layers: int) -> None:
         assert binomtest(count, layers, 0.05, alternative="greater").pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(64, 64), (40, 500)])
 def test_the_interval_covers_one_for_small_gaussian_layers(shape):
     check_coverage(shape, 40)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_one_by_a_single_shuffle(monkeypatch):
     monkeypatch.setattr(reversibility, "_SMALL", 0)
     check_coverage((200, 200), 30)

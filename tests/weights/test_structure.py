@@ -59,6 +59,7 @@ def chances(matrix: torch.Tensor, generator: torch.Generator) -> dict[str, float
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["normal", "sign", "laplace", "sparse"])
 @pytest.mark.parametrize(("rows", "columns", "draws"), [(64, 64, 120), (150, 33, 60), (40, 2000, 8)])
 def test_independent_entries_raise_no_alarm(kind, rows, columns, draws):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import json
 import math
 import os
@@ -76,6 +77,13 @@ def replace_atomically(path: Path, write: Callable[[Path], object]) -> None:
             sync_folder(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def remove_temporaries(path: Path) -> None:
+    """What killed processes left of a file they were writing; for who has the lock of its folder."""
+    with explained(path):
+        for other in path.parent.glob(f".{glob.escape(path.name[:40])}.*{TEMPORARY}"):
+            other.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -11,11 +11,14 @@ import errno
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
 from .._core import BadInput, ObverseError, printable
 from ..present import Command, Commands, UsageError, as_sentence
@@ -84,6 +87,12 @@ def options(
     """Read here so that --help shows them; `main` looks at --debug itself."""
 
 
+@cache
+def command() -> Callable[..., object]:
+    """What the parser works with. Typer makes it anew at every call, of all flags of all commands."""
+    return get_command(app)
+
+
 def main() -> None:
     """Run the command line."""
     debug = "--debug" in sys.argv[1:]
@@ -109,7 +118,7 @@ def main() -> None:
 def _run(debug: bool) -> int:
     """The exit code."""
     try:
-        code = app(prog_name="obverse", standalone_mode=False)
+        code = command()(prog_name="obverse", standalone_mode=False)
         return code if isinstance(code, int) else DONE
     except (KeyboardInterrupt, typer.Abort):
         return STOPPED

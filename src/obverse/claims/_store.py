@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._core import BadInput, locked, make_inside, read_record, record_text, write_text
+from .._core import BadInput, locked, make_inside, read_record, record_text, replace_atomically, write_text
 from .results import Measured, Sweep
 
 FORMAT = 1
@@ -38,7 +38,14 @@ class Store:
         write_text(self._point(measured.key), record_text(measured, FORMAT))
 
     def finish(self, sweep: Sweep) -> None:
-        write_text(self.folder / NAME, record_text(sweep, FORMAT))
+        """The result of all points; the page of an earlier one, which would not be its own, goes."""
+        path = self.folder / NAME
+
+        def write(temporary: Path) -> None:
+            temporary.write_text(record_text(sweep, FORMAT), encoding="utf-8")
+            path.with_suffix(".html").unlink(missing_ok=True)  # not before: a full disk is noticed above
+
+        replace_atomically(path, write)
 
     def _point(self, key: str) -> Path:
         return self.folder / "points" / f"{key}.json"

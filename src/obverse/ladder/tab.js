@@ -18,7 +18,8 @@ export function ladderTab(panel, about) {
   const linear = tick({ id: "linear", label: "Linear student, without ReLU", change: () => update() });
   const message = choice({ id: "message", label: "Gradient from events", options: [["recursive", "through the whole recursion"], ["weight", "edge by edge, from the true averages"]], value: "recursive", change: () => update() });
 
-  const graph = svg("svg", { class: "graph", id: "graph", role: "group", "aria-label": "Region graph: press regions to choose them, then join them" });
+  const lines = svg("g"), shapes = svg("g");
+  const graph = svg("svg", { class: "graph", id: "graph", role: "group", "aria-label": "Region graph: press regions to choose them, then join them" }, lines, shapes);
   const join = el("button", { type: "button", id: "join", onclick: joinChosen }, "Join chosen regions");
   const remove = el("button", { type: "button", id: "remove", onclick: removeLast }, "Remove the last region");
   const play = el("button", { type: "button", id: "play", onclick: toggle }, "Train, step by step");
@@ -158,22 +159,31 @@ export function ladderTab(panel, about) {
       if (new Set(row.map((one) => mean(children[one].map((child) => place[child]?.[0] ?? 0)).toFixed(0))).size === row.length) place[name][0] = mean(xs);
     }
     graph.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    const focused = document.activeElement?.dataset?.region;
-    graph.replaceChildren(
-      ...state.regions.flatMap(({ name, children: below }) => below.filter((child) => place[child]).map((child) => svg("line", {
-        class: `${name} ${child}` === state.edge ? "chosen" : "", x1: place[name][0], y1: place[name][1], x2: place[child][0], y2: place[child][1] }))),
-      ...names.map((name) => {
-        const [x, y] = place[name], events = answer?.events?.[name];
-        return svg("g", {
-          role: "button", tabindex: 0, "data-region": name, "aria-pressed": state.chosen.has(name), "aria-label": `Region ${name}${events ? `, ${events} events` : ""}`,
-          onclick: () => press(name), onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); press(name); } },
-        }, svg("rect", { x: x - 20, y: y - 16, width: 40, height: 32, rx: 6 }), svg("text", { x, y: events ? y - 1 : y + 4 }, name),
-        events ? svg("text", { class: "events", x, y: y + 11 }, `${events}`) : null);
-      }));
-    if (focused) graph.querySelector(`[data-region="${focused}"]`)?.focus();
+    lines.replaceChildren(...state.regions.flatMap(({ name, children: below }) => below.filter((child) => place[child]).map((child) => svg("line", {
+      class: `${name} ${child}` === state.edge ? "chosen" : "", x1: place[name][0], y1: place[name][1], x2: place[child][0], y2: place[child][1] }))));
+    for (const shape of [...shapes.children]) if (!names.includes(shape.dataset.region)) shape.remove();
+    for (const name of names) showRegion(name, place[name], answer?.events?.[name]);
     join.disabled = names.length >= limits.most_regions;
     join.title = join.disabled ? `At most ${limits.most_regions} regions, leaves included.` : "";
     remove.disabled = !state.regions.length;
+  }
+
+  /** In the shape that it has: one that is being pressed, or has the focus, must not be replaced by another. */
+  function showRegion(name, [x, y], events) {
+    let shape = shapes.querySelector(`[data-region="${name}"]`);
+    if (!shape) {
+      shape = svg("g", {
+        role: "button", tabindex: 0, "data-region": name,
+        onclick: () => press(name), onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); press(name); } },
+      }, svg("rect", { x: -20, y: -16, width: 40, height: 32, rx: 6 }), svg("text", {}, name), svg("text", { class: "events", y: 11 }));
+      shapes.append(shape);
+    }
+    shape.setAttribute("transform", `translate(${x} ${y})`);
+    shape.setAttribute("aria-pressed", state.chosen.has(name));
+    shape.setAttribute("aria-label", `Region ${name}${events ? `, ${events} events` : ""}`);
+    const [label, count] = shape.querySelectorAll("text");
+    label.setAttribute("y", events ? -1 : 4);
+    count.textContent = events ?? "";
   }
 
   function press(name) {

@@ -25,6 +25,7 @@ from .._core import (
     ObverseError,
     derive_seed,
     locked,
+    remove_temporaries,
     save_tensors,
     seed_global,
     stop_signals,
@@ -85,6 +86,9 @@ def fit(
         locked(run) if run and is_first() else nullcontext(),
         _watching(stopped, run) as stopped,
     ):
+        if run and is_first():
+            for name in ("metrics.jsonl", "model.safetensors"):
+                remove_temporaries(run / name)
         loop = _Loop(task, epochs, seed, run)
         loop.start(on_record)
         total = epochs * task.steps_per_epoch

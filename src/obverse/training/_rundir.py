@@ -26,6 +26,7 @@ from .._core import (
     quoted,
     read_file,
     read_json,
+    remove_temporaries,
     write_json,
     write_text,
 )
@@ -133,6 +134,7 @@ def _create(
                 got=f"{path}, which holds one",
                 do=f"resume it with: {command} --resume {quoted(path)} — or choose another --out",
             )
+        remove_temporaries(path / "config.json")
         environment = describe_environment(device) | dict(more or {})
         write_json(path / "config.json", {"format": FORMAT, **config, "environment": environment})
 

@@ -7,7 +7,6 @@ found again without it, until the number of directions settles.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from ._edges import bulk_distance, bulk_scale, count_above, count_below
 from ._marchenko_pastur import Array
 from ._profile import BAND, TOLERANCE, sinkhorn
 from ._reduction import reduce
+from ._signs import flip, is_sparse
 from .results import Number
 
 ROUNDS = 12  # profile and signal in turn; two to four settle it
@@ -27,8 +27,6 @@ MOST = 0.75  # of the singular values may be signal: the law needs a bulk to be 
 STRONG = 1.5  # times the edge: weaker directions leave the profile nearly as it is
 STEP = 2.0  # how far below the strongest new direction others are believed at once
 FLOOR = 0.1  # of a row's noise must be outside the signal's directions for its scale to be found there
-SPARSE = 24  # non-zero entries per column, below which chance alone makes rows that depend on each other
-FLIPS = 199  # matrices with random signs that give the lower edge of sparse noise
 _NOTHING: Array = np.zeros(0)
 
 
@@ -74,7 +72,7 @@ def split_exactly(matrix: Tensor, alpha: float, generator: torch.Generator) -> S
         kurtosis = moments(scaled, left)[1]
         reduced = reduce(scaled)
         values = reduced.values
-        zeros = count_zeros(values, columns)
+        zeros = law.count_zeros(values, columns)
         count, scale, now = settle(values, rows, columns, zeros, kurtosis, alpha, left.shape[1])
         probabilities = first_seen(probabilities, now, min(left.shape[1], count))
         settled = count == left.shape[1] or scale <= 0
@@ -103,7 +101,7 @@ def _described(
     settled: bool,
 ) -> Split:
     rows, columns = scaled.shape
-    count, zeros = left.shape[1], count_zeros(values, columns)
+    count, zeros = left.shape[1], law.count_zeros(values, columns)
     size = (rows - zeros - count, columns - count)
     rest = without(scaled, left)
     no_bulk = scale <= 0
@@ -111,16 +109,20 @@ def _described(
     top, bulk = values[::-1][:count].copy(), values[: rows - count]
     low = high = count
     below, distance = _NOTHING, None
-    below_p: tuple[float, ...] = ()
+    below_p: list[float] = []
     if not no_bulk:
         most = values[::-1][: int(MOST * (rows - zeros))]
         full = rows - zeros
         low, _ = count_above(most, full, columns, scale, kurtosis, min(alpha, 0.025))
         high, _ = count_above(most, full, columns, scale, kurtosis, 0.975)
-        below, below_p = _below(scaled, rest, bulk, count, scale, alpha, generator)
-        distance = bulk_distance(
-            law.ks_distance(law.cdf(bulk[zeros:], *size, scale)), len(bulk) - zeros, kurtosis
-        )
+        smallest, below_p = count_below(bulk[: rows // 2], rows - count, columns - count, scale, alpha)
+        off = law.ks_distance(law.cdf(bulk[zeros:], *size, scale))
+        distance = bulk_distance(off, len(bulk) - zeros, kurtosis)
+        if (smallest or (distance.p or 0.0) < alpha) and is_sparse(scaled):
+            flipped = flip(rest, alpha, generator)
+            smallest, below_p = flipped.below(bulk, alpha) if smallest else (smallest, below_p)
+            distance = flipped.distance(off)
+        below = bulk[:smallest]
     return Split(
         of_rows=of_rows,
         of_columns=of_columns,
@@ -129,7 +131,7 @@ def _described(
         above=top,
         above_p=tuple(probabilities),
         below=below,
-        below_p=below_p,
+        below_p=tuple(below_p),
         count_low=min(low, count),
         count_high=max(high, count),
         scale=scale,
@@ -214,11 +216,6 @@ def first_seen(before: list[float], now: list[float], known: int) -> list[float]
     return before[:known] + now[known:]
 
 
-def count_zeros(values: Array, columns: int) -> int:
-    """How many are zero to float32 precision."""
-    return int((values <= values[-1] * columns * torch.finfo(torch.float32).eps).sum())
-
-
 @torch.no_grad()
 def moments(scaled: Tensor, left: Tensor) -> tuple[float, float]:
     """Energy and excess kurtosis of the entries without what lies in some directions; by bands of rows."""
@@ -263,42 +260,3 @@ def profile_beside_(
 def _put_back(directions: Tensor) -> Tensor:
     share = 1 - directions.square().sum(1)
     return torch.where(share > FLOOR, share.clamp_min(FLOOR).rsqrt(), 0.0)
-
-
-def _below(
-    scaled: Tensor,
-    rest: Tensor,
-    bulk: Array,
-    count: int,
-    scale: float,
-    alpha: float,
-    generator: torch.Generator,
-) -> tuple[Array, tuple[float, ...]]:
-    """Singular values below the law, with their probabilities and that of the first which is not."""
-    rows, columns = scaled.shape
-    below, probabilities = count_below(bulk[: rows // 2], rows - count, columns - count, scale, alpha)
-    if below and float((scaled != 0).sum()) / columns < SPARSE:
-        below, probabilities = _below_sparse(rest, bulk, alpha, generator)
-    return bulk[:below], tuple(probabilities)
-
-
-def _below_sparse(
-    rest: Tensor, bulk: Array, alpha: float, generator: torch.Generator
-) -> tuple[int, list[float]]:
-    """Against the same entries with random signs: these keep what few non-zero entries do by themselves.
-
-    The chance is that of the rank among these matrices, so that it is at least 1 / (1 + their number).
-    """
-    flips = max(FLIPS, math.ceil(1 / alpha))
-    drawn = np.empty((flips, len(bulk) // 2))
-    for flip in range(flips):
-        signs = torch.randint(0, 2, rest.shape, generator=generator, device=generator.device)
-        drawn[flip] = reduce(rest * (2 * signs - 1).to(rest)).values[: len(bulk) // 2]
-    tiny = float(bulk[-1]) * 1e-6  # what is zero in one is rounding in another
-    probabilities: list[float] = []
-    for place, value in enumerate(bulk[: len(bulk) // 2]):
-        p = (1 + float((drawn[:, place] <= value + tiny).sum())) / (1 + flips)
-        probabilities.append(p)
-        if p >= alpha:
-            return place, probabilities
-    return len(probabilities), probabilities

@@ -76,6 +76,7 @@ def summarize(split: Split, shape: tuple[int, int], empty: tuple[int, int], alph
         below=len(split.below),
         zeros=split.zeros,
         at_least=split.at_least,
+        cut_short=split.at_least and not split.exact,
         no_bulk=split.scale <= 0,
         heavy=split.kurtosis > HEAVY,
     )
@@ -125,6 +126,7 @@ class _Facts:
     below: int
     zeros: int
     at_least: bool
+    cut_short: bool  # more directions than the search had room for
     no_bulk: bool
     heavy: bool
 
@@ -180,16 +182,18 @@ def _random_share(signal: Interval, facts: _Facts) -> Interval:
     Where the bulk is structured otherwise, nothing is known to be random.
     """
     on_the_law = 1 - facts.off if facts.surely else 1.0
-    random = facts.off <= OFF_THE_LAW
+    random = facts.off <= OFF_THE_LAW and not facts.cut_short
     low = (1 - signal.high) * on_the_law if random else 0.0
     return Interval((1 - signal.value) * on_the_law, low, 1 - signal.low)
 
 
 def _grade(facts: _Facts) -> Grade:
-    if facts.at_least and facts.surely:
+    if facts.at_least and facts.surely and not facts.cut_short:
         return "structured otherwise"
     if facts.no_bulk or facts.signal > MOSTLY:
         return "mostly signal"
+    if facts.cut_short:
+        return "cannot tell"
     off = facts.surely and facts.off > (NEAR_THE_LAW if facts.rank == 0 else OFF_THE_LAW)
     if off or (facts.rank == 0 and facts.below):
         return "structured otherwise"
@@ -227,6 +231,8 @@ def _sentence(grade: Grade, facts: _Facts, empty: tuple[int, int]) -> str:
 
 
 def _bulk_sentence(facts: _Facts) -> str:
+    if facts.cut_short:
+        return "whether more do, only all singular values tell (--exact)"
     rest = "the rest" if facts.rank else "the spectrum"
     if not facts.surely or facts.off <= NEAR_THE_LAW:
         return (

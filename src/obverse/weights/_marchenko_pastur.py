@@ -95,8 +95,13 @@ MOST_SHIFT = 0.1  # of the edge: beyond it single entries are the spikes, and ar
 def distance_number(distance: float, size: int, *, kurtosis: float = 0.0) -> Number:
     """A distance to the law for `size` singular values, beside what noise has."""
     mean, spread = _distance_null(size, kurtosis)
-    reduced = math.pi / math.sqrt(6) * (distance - mean) / spread + _EULER
-    return Number(distance, spread, mean, -math.expm1(-math.exp(-max(reduced, -30.0))))
+    return Number(distance, spread, mean, gumbel_sf(distance, mean, spread))
+
+
+def gumbel_sf(value: float, mean: float, spread: float) -> float:
+    """The chance that a Gumbel variable of this mean and standard deviation is at least `value`."""
+    reduced = math.pi / math.sqrt(6) * (value - mean) / spread + _EULER
+    return -math.expm1(-math.exp(-max(reduced, -30.0)))
 
 
 def _distance_null(size: int, kurtosis: float) -> tuple[float, float]:
@@ -107,6 +112,12 @@ def _distance_null(size: int, kurtosis: float) -> tuple[float, float]:
 
 
 _EULER = 0.57721566
+_FLOAT32 = float(np.finfo(np.float32).eps)
+
+
+def count_zeros(values: Array, columns: int) -> int:
+    """How many singular values (ascending) are zero to float32 precision."""
+    return int((values <= values[-1] * columns * _FLOAT32).sum())
 
 
 def scale_error(rows: int, columns: int) -> float:

@@ -22,6 +22,7 @@ SHOWN = 200  # singular values kept for charts
 ALPHA = 0.01  # chance of a false direction in a matrix of noise
 SAFE = 1e9  # entries up to this, and from its inverse on, have squares and sums of squares in float32
 EXACT_UP_TO = 1536  # shorter side up to which all singular values are computed
+EXACT_IF_MANY_UP_TO = 4096  # and where so many directions carry signal that the search cannot count them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,8 +125,8 @@ def decompose(
     """Take a matrix apart: profile of rows and columns × (signal of low rank + bulk).
 
     `alpha` is the chance that a matrix of noise shows a false direction at an edge. `exact=True` computes all
-    singular values, False the largest ones and the density of the rest; None decides by the size. `generator`
-    is for the random starts of the latter.
+    singular values, False the largest ones and the density of the rest; None decides by the size, and by
+    whether the directions of the signal are few. `generator` is for the random starts of the latter.
     """
     generator = or_global(generator)
     _check(matrix, alpha)
@@ -168,9 +169,12 @@ def thinned(values: Array) -> tuple[float, ...]:
 
 
 def _split(matrix: Tensor, alpha: float, exact: bool | None, generator: torch.Generator) -> Split:
-    if exact is None:
-        exact = matrix.shape[0] <= EXACT_UP_TO
-    return split_exactly(matrix, alpha, generator) if exact else split_fast(matrix, alpha, generator)
+    if exact or (exact is None and matrix.shape[0] <= EXACT_UP_TO):
+        return split_exactly(matrix, alpha, generator)
+    split = split_fast(matrix, alpha, generator)
+    if exact is None and split.at_least and matrix.shape[0] <= EXACT_IF_MANY_UP_TO:
+        return split_exactly(matrix, alpha, generator)
+    return split
 
 
 def _spread_out(lines: Tensor, where: Tensor) -> Tensor:

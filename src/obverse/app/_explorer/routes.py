@@ -34,6 +34,7 @@ def about_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
 ROUTES: Mapping[str, Answer] = {"about": about_answer} | {
     name: answer for tab in TABS for name, answer in tab.answers.items()
 }
+PATIENCE = 0.2  # seconds a thread that is to end is waited for
 SMALL = 2**22  # weights: below, a second thread costs a slider more than it gives
 
 
@@ -52,6 +53,8 @@ class Router:
         answer: dict[str, Any] = worker.submit(ROUTES[name], self._subject, Fields(body)).result()
         return answer | {"secret": self._secret} if name == "about" else answer
 
-    def close(self) -> None:
+    def close(self) -> bool:
+        """Whether all threads have ended; one that is in the middle of an answer may take long."""
         for worker in self._workers.values():
             worker.close()
+        return all(worker.ended(PATIENCE) for worker in self._workers.values())

@@ -170,9 +170,10 @@ class Server(ThreadingHTTPServer):
         if self.debug and not isinstance(sys.exception(), OSError):
             traceback.print_exc()
 
-    def close(self) -> None:
+    def close(self) -> bool:
+        """Whether nothing is being answered any more."""
         self.server_close()
-        self.router.close()
+        return self.router.close()
 
 
 def _hang_up(connection: socket) -> None:

@@ -20,7 +20,8 @@ class Worker:
 
     def __init__(self, name: str, first: Callable[[], object]) -> None:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        threading.Thread(target=self._work, args=(first,), name=name, daemon=True).start()
+        self._thread = threading.Thread(target=self._work, args=(first,), name=name, daemon=True)
+        self._thread.start()
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -30,6 +31,11 @@ class Worker:
     def close(self) -> None:
         """After what was asked for before."""
         self._jobs.put(None)
+
+    def ended(self, seconds: float) -> bool:
+        """Whether its thread ends within so many seconds."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def _work(self, first: Callable[[], object]) -> None:
         first()

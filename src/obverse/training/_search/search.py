@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from ..._core import BadInput, Interrupted, ObverseError, make_inside, quoted, terminable
+from ..._core import BadInput, Interrupted, ObverseError, Progress, make_inside, quoted, terminable
 from .._classify import ClassifierTask, fit_classifier
 from .._fit import Diverged
 from .._rundir import read_run, ready_run
@@ -25,7 +25,7 @@ from .plan import NAME, SearchPlan, load_planned, make_plan, read_plan, write_pl
 from .results import NAME as TRIALS
 from .results import Retrained, SearchResult, read_result
 from .study import LOCKS, Study, waiting_lock
-from .worker import Event, known, progress, save, threads, work
+from .worker import Event, known, save, so_far, threads, work
 
 __all__ = ["BEST", "SearchPlan", "SearchResult", "make_plan", "read_plan", "read_result", "search"]
 
@@ -48,24 +48,44 @@ def search(
     jobs: int = 1,
     retrain: bool = True,
     take_over: bool = False,
-    on_event: Callable[[int, Event], None] | None = None,
+    progress: Progress | None = None,
 ) -> SearchResult:
-    """Run a plan into the directory `out`, or go on with it there.
+    """Run a plan into the directory `out`, or resume it there.
 
     Args:
-        plan: from `make_plan`, or from `read_plan` to go on.
-        out: for the plan, the study, a run directory a trial, and `best`.
+        plan: from `make_plan`, or from `read_plan` to resume.
+        out: for the plan, the study, a run directory per trial, and `best`.
         storage: the address of a database that keeps the study in place of a file in `out`; other
             directories, on this or other machines, join a search by the same plan with the same storage.
         jobs: worker processes; with 1 everything is done in this one. The numbers of a trial do not depend
             on it; which settings `tpe` chooses and what `median` stops do.
         retrain: train the best on all points at the end, and test that.
         take_over: take trials that run elsewhere, as far as the study knows: nobody runs them any more.
-        on_event: called with a worker's number, from 0, and what it does, for display.
+        progress: told of the trials that are finished, all of them, and the best error so far.
     """
+
+    def tell(worker: int, event: Event) -> None:
+        if progress and event["kind"] == "end":
+            best = event["best"]
+            what = "no error yet" if best is None else f"best error {100 * best:.2f} %"
+            progress(event["finished"], plan.trials, what)
+
+    return run_search(plan, out, storage=storage, jobs=jobs, retrain=retrain, take_over=take_over, tell=tell)
+
+
+def run_search(
+    plan: SearchPlan,
+    out: Path,
+    *,
+    storage: str | None = None,
+    jobs: int = 1,
+    retrain: bool = True,
+    take_over: bool = False,
+    tell: Callable[[int, Event], None],
+) -> SearchResult:
+    """As `search`; `tell` is called with a worker's number, from 0, and everything that it does."""
     if jobs < 1:
         raise BadInput("jobs ≥ 1", got=jobs, do="use 1 for this process alone")
-    tell = on_event or (lambda worker, event: None)
     began = (out / NAME).exists()
     plan = _settle(plan, out)
     try:
@@ -79,7 +99,7 @@ def search(
     if not (out / TRIALS).exists():
         save(study)  # `obverse report` has something to show from now on
     try:
-        tell(0, progress(known(study)))
+        tell(0, so_far(known(study)))
         if jobs == 1:
             work(study, lambda event: tell(0, event))
         else:

@@ -62,7 +62,7 @@ def work(study: Study, on_event: OnEvent | None = None) -> None:
                 _run(study, claim, data, tell, stopped)
             finally:
                 claim.release()
-            tell(progress(save(study)))
+            tell(so_far(save(study)))
 
 
 def _run(study: Study, claim: Claim, data: Dataset, tell: OnEvent, stopped: threading.Event) -> None:
@@ -118,7 +118,7 @@ def _seconds(path: Path) -> float:
     return math.fsum(one for one in seconds if isinstance(one, int | float))
 
 
-def progress(result: SearchResult) -> Event:
+def so_far(result: SearchResult) -> Event:
     """How far all workers are together."""
     best = None if result.best is None else result.best.error
     return {"kind": "end", "finished": result.finished, "best": best}

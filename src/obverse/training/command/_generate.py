@@ -104,6 +104,7 @@ def train(
     from .._distributed import refuse_several
     from .._generators.charts import keep_stages
     from .._generators.fit import fit_generator, generator_task
+    from .._generators.page import RESULT
 
     refuse_several("obverse generate train")
     if resume is None:
@@ -123,6 +124,8 @@ def train(
         path, run = resume, training.read_generator_run(resume)
         if run.finished:
             _say(path, run.settings, run.metrics[-1] if run.metrics else {}, as_json, finished=True)
+            if report and not (path / RESULT.html).exists():
+                echo_page(RESULT, path, as_json)
             return
         use_threads(run.environment.get("threads"))
         task = generator_task(run.settings)
@@ -142,8 +145,6 @@ def train(
         echo_quick(f"{settings.epochs} epochs on {len(task.train_x):,} points", as_json)
     _say(path, settings, records[-1], as_json)
     if report:
-        from .._generators.page import RESULT
-
         echo_page(RESULT, path, as_json)
 
 
@@ -157,15 +158,25 @@ def _say(
 
 
 def describe(record: Mapping[str, Any]) -> str:
-    """The numbers of a record in a line."""
-    if isinstance(bound := record.get("test_elbo"), float):
-        return (
-            f"test ELBO {bound:.2f} nats a picture "
-            f"(reconstruction {record['test_reconstruction']:.2f}, KL {record['test_kl']:.2f})"
-        )
-    if isinstance(found := record.get("test_gap"), float):
-        return f"critic's gap {found:.3f} to test pictures, {record['train_gap']:.3f} to training pictures"
+    """The numbers of a record in a line. A record may come from a file: that they are numbers is checked."""
+    if isinstance(record.get("test_elbo"), float):
+        bound, reconstruction, kl = _numbers(record, "test_elbo", "test_reconstruction", "test_kl")
+        return f"test ELBO {bound:.2f} nats a picture (reconstruction {reconstruction:.2f}, KL {kl:.2f})"
+    if isinstance(record.get("test_gap"), float):
+        test, train = _numbers(record, "test_gap", "train_gap")
+        return f"critic's gap {test:.3f} to test pictures, {train:.3f} to training pictures"
     return "nothing measured yet"
+
+
+def _numbers(record: Mapping[str, Any], *names: str) -> list[float]:
+    for name in names:
+        if not isinstance(record.get(name), int | float):
+            raise BadInput(
+                f"a number for {name} in the last record of the run",
+                got=record.get(name),
+                do="restore its metrics.jsonl",
+            )
+    return [record[name] for name in names]
 
 
 @contextmanager

@@ -162,7 +162,7 @@ def search(
 def _run(
     plan: SearchPlan, path: Path, jobs: int, storage: str | None, retrain: bool, take_over: bool
 ) -> SearchResult:
-    from .._search.search import search as run_search
+    from .._search.search import run_search
 
     waited = False
 
@@ -184,7 +184,7 @@ def _run(
     try:
         with search_progress(plan.trials) as follow:
 
-            def on_event(worker: int, event: Any) -> None:
+            def tell(worker: int, event: Any) -> None:
                 notice(worker, event)
                 if follow:
                     follow(worker, event)
@@ -196,7 +196,7 @@ def _run(
                 jobs=jobs,
                 retrain=retrain,
                 take_over=take_over,
-                on_event=on_event,
+                tell=tell,
             )
     except training.Interrupted:
         more = " --storage URL" if storage else ""
@@ -306,7 +306,7 @@ def search_progress(trials: int) -> Iterator[Callable[[int, Event], None] | None
         whole = progress.add_task("trials", total=trials, said="")
         bars: dict[int, TaskID] = {}
 
-        def on_event(worker: int, event: Event) -> None:
+        def follow(worker: int, event: Event) -> None:
             kind = event["kind"]
             if kind == "end":
                 best = event["best"]
@@ -333,4 +333,4 @@ def search_progress(trials: int) -> Iterator[Callable[[int, Event], None] | None
                     said=f"loss {event['loss']:.3f}",
                 )
 
-        yield on_event
+        yield follow

@@ -77,6 +77,8 @@ def train(
     if task is None:
         run = training.read_run(path)
         _say(path, run.settings, run.final, as_json, finished=True)
+        if report:
+            _write_page(path, as_json, anew=False)
         return
     if quick:
         echo_quick(f"{task.settings.epochs} epochs on {len(task.train_y):,} points", as_json)
@@ -88,8 +90,14 @@ def train(
             as_json,
         )
     if report:
-        from ..page import RESULT
+        _write_page(path, as_json)
 
+
+def _write_page(path: Path, as_json: bool, anew: bool = True) -> None:
+    """`anew`: even where there is one."""
+    from ..page import RESULT
+
+    if anew or not (path / RESULT.html).exists():
         echo_page(RESULT, path, as_json)
 
 
