@@ -1,0 +1,217 @@
+"""The flags of `obverse audit`, and its steps in order."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..._core import BadInput, explained, write_text
+from ...present import (
+    GivenSeed,
+    Json,
+    Layers,
+    check_seed,
+    complete,
+    echo_quick,
+    make_folder,
+    options,
+    print_result,
+    write_result,
+)
+from .._verdict import KEEP, SAMPLES, Thresholds
+from ..results import AGAINST, Audit, Verdict, to_csv, write_audit
+from ._subject import measure, open_other, open_subject
+from ._tables import print_audit, print_comparison
+
+FAILED = 3
+FAIL_ON: dict[str, tuple[Verdict, ...]] = {
+    "never": (),
+    "structured": ("structured otherwise",),
+    "mostly-signal": ("structured otherwise", "mostly signal"),
+    "signal": ("structured otherwise", "mostly signal", "signal in a random bulk"),
+}
+QUICK: dict[str, Any] = {"samples": 8, "exact": False}
+
+
+def audit(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="Weight file (.safetensors, .pt, .npz, .npy, .onnx), folder of shards, run directory, "
+            "or an audit.json made before.",
+            autocompletion=complete.model,
+        ),
+    ],
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OTHER",
+            help="Say what changed from OTHER to MODEL: anything MODEL can be, or `initial`, "
+            "a run's net before training.",
+            autocompletion=complete.model,
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        options.data(
+            "none",
+            lead="Measure recovery on the layers' own activations too, of a run: `own`, its test set; ",
+        ),
+    ] = None,
+    data_root: Annotated[str | None, options.data_root("that of the run")] = None,
+    layers: Layers = None,
+    fail_on: Annotated[
+        str,
+        options.choice(
+            "Exit with status 3: `never`; for layers `structured` otherwise than by a signal in random "
+            "numbers; for `mostly-signal` too; or for any `signal` \\[never].",
+            *FAIL_ON,
+            metavar="WHEN",
+        ),
+    ] = "never",
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="From which size on a deviation counts; repeat for more. "
+            + ", ".join(f"{field.name}={field.default:g}" for field in fields(Thresholds))
+            + ".",
+        ),
+    ] = None,
+    keep: Annotated[
+        float | None,
+        typer.Option(metavar="P", help=f"Share of a layer's inputs kept \\[{KEEP:g}]."),
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(metavar="N", help=f"Draws of h for each sparsity \\[{SAMPLES:g}]."),
+    ] = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact",
+            help="Compute all singular values of large layers too (1,536 rows and columns or more).",
+        ),
+    ] = False,
+    quick: Annotated[
+        bool,
+        options.quick(f"{QUICK['samples']} draws of h, the largest singular values only"),
+    ] = False,
+    ablate: Annotated[
+        bool,
+        typer.Option(
+            "--ablate",
+            help="Instead: does the net need each layer's signal and bulk? MODEL is then a run, or "
+            "module:factory ([bold]this runs your code[/bold]) with --data.",
+        ),
+    ] = False,
+    seed: GivenSeed = None,
+    out: Annotated[Path | None, options.out("audit.json, audit.csv and audit.html")] = None,
+    as_json: Json = False,
+) -> None:
+    """What in each layer is signal, what is like random numbers, and how much of each?
+
+    Exit status: 0 done, 2 something to put right, 3 what --fail-on names was found.
+
+    Example: obverse audit model.safetensors --out audits/first --fail-on structured
+    """
+    options.check_choice("--fail-on", fail_on, FAIL_ON)
+    if ablate:
+        from .._ablation.command import run_ablation
+
+        if against is not None or threshold or fail_on != "never" or exact or (keep, samples) != (None,) * 2:
+            raise BadInput(
+                "--ablate with --data, --data-root, --layers, --quick, --seed, --out or --json",
+                got="a flag of the audit's own tests",
+                do="leave it out",
+            )
+        run_ablation(str(model), data, data_root, layers, quick=quick, seed=seed, out=out, as_json=as_json)
+        return
+    from .._against import compare_audits
+    from ..page import RESULT
+
+    if seed is not None:
+        check_seed(seed)
+    if exact and quick:
+        raise BadInput("--exact or --quick", got="both", do="leave one out")
+    given = {"keep": keep, "samples": samples, "exact": exact or None, "seed": seed}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if quick:
+        settings = QUICK | settings
+    thresholds = parse_thresholds(threshold or [])
+    subjects = [open_subject(model, data, data_root)]
+    if against is not None:
+        subjects.append(open_other(against, model, data, data_root))
+    useless = [*(["data"] if data else []), *(["threshold"] if threshold else []), *settings]
+    if useless and all(isinstance(one.net, Audit) for one in subjects):
+        raise BadInput(
+            "a model to measure with these settings",
+            got=f"{model}, which is measured already",
+            do=f"leave out {', '.join(f'--{name}' for name in useless)}",
+        )
+    make_folder(out)
+    found, *others = [measure(one, layers, thresholds=thresholds, **settings) for one in subjects]
+    other = others[0] if others else None
+    comparison = None if other is None else compare_audits(other, found)
+    small = f"{settings['samples']} draws of h for each sparsity" if quick else ""
+    if comparison is None:
+        print_result(found, RESULT, print_audit, as_json=as_json, quick=small)
+    else:
+        if quick:
+            echo_quick(small, as_json)
+        if as_json:
+            typer.echo(json.dumps(comparison.to_dict(), allow_nan=False))
+        else:
+            print_comparison(comparison)
+    if out is not None:
+        write_result(
+            found,
+            RESULT,
+            out,
+            as_json=as_json,
+            files=partial(write_beside, found, other),
+            beside=("audit.csv", AGAINST),
+        )
+    failing = [layer.name for layer in found.layers if layer.verdict in FAIL_ON[fail_on]]
+    if failing:
+        typer.echo(f"obverse: --fail-on {fail_on}: {len(failing)} of {len(found.layers)} layers", err=True)
+        raise typer.Exit(FAILED)
+
+
+def parse_thresholds(words: list[str]) -> Thresholds:
+    """Thresholds from NAME=VALUE words."""
+    kinds: dict[str, Callable[[str], float]] = {
+        field.name: int if isinstance(field.default, int) else float for field in fields(Thresholds)
+    }
+    values: dict[str, Any] = {}
+    for word in words:
+        name, _, text = word.partition("=")
+        if name not in kinds:
+            raise BadInput(f"--threshold out of {', '.join(kinds)}", got=repr(word), do="write NAME=VALUE")
+        try:
+            values[name] = kinds[name](text)
+        except ValueError:
+            values[name] = math.nan
+        if not math.isfinite(values[name]):
+            kind = "a whole number" if kinds[name] is int else "a number"
+            raise BadInput(f"{kind} for the threshold {name}", got=repr(text), do="correct --threshold")
+    return Thresholds(**values)
+
+
+def write_beside(found: Audit, other: Audit | None, out: Path) -> tuple[str, ...]:
+    """audit.csv, and against.json for what it is compared with."""
+    if other is not None:
+        write_audit(other, out / AGAINST)
+    else:  # one that lies there is not about this audit
+        with explained(out):
+            (out / AGAINST).unlink(missing_ok=True)
+    write_text(out / "audit.csv", to_csv(found))
+    return ()

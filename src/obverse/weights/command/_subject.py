@@ -1,0 +1,121 @@
+"""What `obverse audit` was given, opened and measured: an audit made before, a run, or weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ..._core import BadInput, NetRun, named, run_access
+from ...present import layer_progress, select
+from ...shadow import OWN
+from ..results import NAME, Audit, read_audit
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from ...data import Dataset
+    from .._readers.module import Weight
+
+INITIAL = "initial"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is to be audited, opened but not measured; an audit that is read needs no measuring."""
+
+    name: str
+    net: nn.Module | tuple[Weight, ...] | Audit
+    data: Tensor | None = None
+
+
+def open_subject(path: Path, data: str | None, data_root: str | None) -> Subject:
+    """An audit, the net of a run with its data, or weights."""
+    from .._readers.open import open_weights
+
+    if is_audit(path):
+        return Subject(str(path), read_audit(path))
+    if data is None:
+        file = taken(path)
+        return Subject(str(file), open_weights(file))
+    run, own = open_run(path, data_root)
+    return Subject(str(path), run.trained(own), inputs(path, run, own, data, data_root))
+
+
+def taken(path: Path) -> Path:
+    """A file or a run as it is; of another folder the file in it, which is said, as nobody has named it."""
+    from .._readers.open import file_in, is_run
+
+    if not path.is_dir() or is_run(path):
+        return path
+    file = file_in(path)
+    typer.echo(f"{named(str(path))}: {named(file.name)} is audited", err=True)
+    return file
+
+
+def open_other(against: str, model: Path, data: str | None, data_root: str | None) -> Subject:
+    """The same for what it is compared with."""
+    if against != INITIAL or Path(against).exists():
+        return open_subject(Path(against), data, data_root)
+    run, own = open_run(model, data_root, "--against initial")
+    x = None if data is None else inputs(model, run, own, data, data_root)
+    return Subject(f"{model} before training", run.initial(own).eval(), x)
+
+
+def is_audit(path: Path) -> bool:
+    """A JSON file other than the index of a folder of shards, or a directory with an audit and no weights."""
+    if path.is_dir():
+        return (path / NAME).is_file() and not any(path.glob("*.safetensors*"))
+    return path.suffix == ".json" and not path.name.endswith(".index.json")
+
+
+def open_run(path: Path, data_root: str | None, flag: str = "--data") -> tuple[NetRun, Dataset]:
+    """A run, and the data it was trained on: they say what shape its net has."""
+    from ...data import load
+
+    if not (path / "config.json").is_file():
+        raise BadInput(
+            f"the directory of a run for {flag}: weights alone cannot be run",
+            got=path,
+            do="leave it out, or use Python: obverse.audit(net, data=x)",
+        )
+    run = run_access().open_net(path)
+    return run, load(run.data, data_root or run.data_root)
+
+
+def inputs(path: Path, run: NetRun, own: Dataset, name: str, data_root: str | None) -> Tensor:
+    """The test set of the run, or of another data set of the same shape."""
+    from ...data import load
+
+    if name in (OWN, own.name, run.data):
+        return own.test_x
+    other = load(name, data_root or run.data_root)
+    if other.input_shape != own.input_shape:
+        raise BadInput(
+            f"inputs of shape {own.input_shape}, as {path} takes them",
+            got=f"{other.input_shape} in {name}",
+            do="use --data own",
+        )
+    return other.test_x
+
+
+def measure(subject: Subject, pattern: str | None, **options: Any) -> Audit:
+    """The audit of the layers whose names match the pattern."""
+    from .._audit import audit as measured
+
+    net = subject.net
+    if isinstance(net, Audit):
+        return matching(net, pattern)
+    if isinstance(net, tuple):
+        names = select([one.name for one in net], pattern)
+        net = tuple(one for one in net if one.name in names)
+    with layer_progress(Path(subject.name).name) as progress:
+        found = measured(net, model=subject.name, data=subject.data, progress=progress, **options)
+    return matching(found, pattern)
+
+
+def matching(whole: Audit, pattern: str | None) -> Audit:
+    names = select([layer.name for layer in whole.layers], pattern)
+    return replace(whole, layers=tuple(layer for layer in whole.layers if layer.name in names))

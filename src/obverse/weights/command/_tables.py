@@ -1,0 +1,204 @@
+"""What `obverse audit` prints: a table of layers, or of what changed in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..._core import NONE
+from ...present import Column, open_console, print_grid, say
+from .._against import CLEAR, Change, Comparison, LayerChange
+from ..results import Audit, Verdict, rows
+
+COLOURS: dict[Verdict, str] = {
+    "untouched": "green",
+    "signal in a random bulk": "cyan",
+    "mostly signal": "magenta",
+    "structured otherwise": "red",
+    "cannot tell": "yellow",
+    "not judged": "dim",
+}
+SHORT: dict[Verdict, str] = {
+    "untouched": "untouched",
+    "signal in a random bulk": "signal",
+    "mostly signal": "mostly signal",
+    "structured otherwise": "structured",
+    "cannot tell": "cannot tell",
+    "not judged": "not judged",
+}
+CONSTANT = 1e6  # |mean| / std of offsets that are all the same but for rounding
+NORMAL = "distance of the entries to a normal law"
+LAW = "distance of the bulk to the law of random numbers"
+SHARE = "share of the energy that is like random numbers, its 95 % interval"
+RANK = "directions that carry the signal, of all there are"
+RATIO = "recovery error ÷ that of the same entries shuffled, at the sparsity where it is surely largest"
+
+
+def print_audit(audit: Audit) -> None:
+    """A sentence about each layer in which there is something to say, the table, the summary."""
+    console = open_console()
+    for layer in audit.layers:
+        if layer.verdict not in ("untouched", "not judged"):
+            say(console, f"{layer.name}: {layer.parts.sentence if layer.parts else layer.sentence}")
+    print_grid(console, audit_columns(audit), "more than noise shows: what the verdict rests on")
+    say(console, audit.summary, "bold")
+    if audit.family:
+        say(console, audit.family)
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """The table of what changed, the layers that only one audit has, the summary."""
+    console = open_console()
+    say(console, f"{comparison.before} → {comparison.after}")
+    if comparison.layers:
+        print_grid(console, comparison_columns(comparison), f"changed by more than {CLEAR:g} standard errors")
+    for side, names in (("before", comparison.only_before), ("after", comparison.only_after)):
+        if names:
+            say(console, f"only {side}: {', '.join(names)}")
+    for note in comparison.notes:
+        say(console, f"note: {note}")
+    say(console, comparison.summary, "bold")
+
+
+def audit_columns(audit: Audit) -> list[Column]:
+    """All there is to show; `grid` leaves out what has no room."""
+    table = rows(audit)
+
+    def column(
+        title: str,
+        cell: Callable[[dict[str, Any]], str],
+        meaning: str = "",
+        *,
+        needs: str = "layer",
+        aspect: str = "",
+        **look: Any,
+    ) -> Column:
+        """`cell` of rows with a value in the column `needs`; a deciding finding about `aspect` marks it."""
+        cells = tuple(NONE if row[needs] is None else cell(row) for row in table)
+        marked = frozenset(
+            at for at, layer in enumerate(audit.layers) if cells[at] != NONE and aspect in layer.off
+        )
+        return Column(title, cells, meaning, marked, **look)
+
+    return [
+        column("layer", lambda row: str(row["layer"]), left=True),
+        column("shape", lambda row: f"{row['rows']}×{row['columns']}", drop=1),
+        column("random", lambda row: f"{row['random_share']:.0%}", SHARE, needs="random_share"),
+        column(
+            "95 %",
+            lambda row: f"{100 * row['random_share_low']:.0f}–{row['random_share_high']:.0%}",
+            needs="random_share",
+            drop=4,
+        ),
+        column("signal", _rank, RANK, needs="rank", aspect="parts"),
+        column("bulk", _distance, LAW, needs="distance", drop=3),
+        column(
+            "law",
+            lambda row: str(row["entries_best_law"]).removeprefix("Student "),
+            "that fits the entries best",
+            needs="entries_best_law",
+            left=True,
+            drop=7,
+        ),
+        column(
+            "KS",
+            lambda row: f"{row['entries_ks']:.3f}",
+            NORMAL,
+            needs="entries_ks",
+            drop=5,
+        ),
+        column(
+            "offsets",
+            lambda row: _ratio(row["offsets_ratio"]),
+            "|mean|/std of the biases",
+            needs="offsets_ratio",
+            drop=8,
+        ),
+        column(
+            "norms",
+            lambda row: f"{max(row['row_norms'], row['column_norms']):.2f}",
+            "spread of the squared norms of rows or columns",
+            needs="row_norms",
+            drop=9,
+        ),
+        column(
+            "cosine",
+            _cosine,
+            "between rows or columns, over chance",
+            drop=10,
+        ),
+        column(
+            "ratio",
+            lambda row: _ratio(row["recovery_ratio"]),
+            RATIO,
+            needs="recovery_ratio",
+            drop=2,
+        ),
+        column(
+            "verdict",
+            lambda row: str(row["verdict"]),
+            left=True,
+            styles=tuple(COLOURS[layer.verdict] for layer in audit.layers),
+        ),
+    ]
+
+
+def comparison_columns(comparison: Comparison) -> list[Column]:
+    layers = comparison.layers
+
+    def column(
+        title: str, changes: list[Change | None], digits: int, meaning: str = "", drop: int = 0
+    ) -> Column:
+        cells = tuple(
+            NONE if one is None else f"{one.before:.{digits}f} → {one.after:.{digits}f}" for one in changes
+        )
+        marked = frozenset(at for at, one in enumerate(changes) if one is not None and one.clear)
+        return Column(title, cells, meaning, marked, drop)
+
+    return [
+        Column("layer", tuple(one.name for one in layers), left=True),
+        Column(
+            "verdict",
+            tuple(_turn(one) for one in layers),
+            left=True,
+            styles=tuple(
+                COLOURS[one.verdict_after] if one.verdict_before != one.verdict_after else ""
+                for one in layers
+            ),
+        ),
+        column("random", [one.random_share for one in layers], 2, "share of the energy"),
+        column("signal", [one.rank for one in layers], 0, "directions"),
+        column("ratio", [one.ratio for one in layers], 2, RATIO, drop=1),
+        column("bulk", [one.distance for one in layers], 3, LAW, drop=2),
+        column("KS", [one.ks for one in layers], 3, NORMAL, drop=3),
+    ]
+
+
+def _ratio(value: float) -> str:
+    if value >= CONSTANT:
+        return "∞"
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def _rank(row: dict[str, Any]) -> str:
+    """Of how many, with ≥ where there may be more; and the number of values below the bulk."""
+    size = min(row["rows"] - row["dead_rows"], row["columns"] - row["dead_columns"])
+    least = "≥" if row["rank_is_bound"] else ""
+    below = f" −{row['values_below']}" if row["values_below"] else ""
+    return f"{least}{row['rank']}/{size}{below}"
+
+
+def _distance(row: dict[str, Any]) -> str:
+    """With ≈ where it is that of an estimated density."""
+    return f"{'≈' if row['method'] == 'krylov' else ''}{row['distance']:.3f}"
+
+
+def _cosine(row: dict[str, Any]) -> str:
+    found = [row[name] for name in ("row_cosine_rms", "column_cosine_rms") if row[name] is not None]
+    return f"{max(found):.2f}" if found else NONE
+
+
+def _turn(one: LayerChange) -> str:
+    if one.verdict_before == one.verdict_after:
+        return SHORT[one.verdict_after]
+    return f"{SHORT[one.verdict_before]} → {SHORT[one.verdict_after]}"

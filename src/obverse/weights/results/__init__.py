@@ -1,0 +1,66 @@
+"""What an audit says, as plain values: the parts of a matrix, layers and nets, a flat table.
+
+Not for computing them, nor for showing them.
+"""
+
+from ._audit import (
+    AGAINST,
+    FAMILY,
+    FORMAT,
+    NAME,
+    TESTS,
+    VERDICTS,
+    Audit,
+    Correlations,
+    Entries,
+    Finding,
+    Histogram,
+    LayerAudit,
+    Norms,
+    Offsets,
+    Recovered,
+    Reversal,
+    Verdict,
+    audit_text,
+    layer_p,
+    read_audit,
+    with_family,
+    write_audit,
+)
+from ._parts import GRADES, Decomposition, Direction, Grade, Interval, Number
+from ._rows import COLUMNS, rows, to_csv, to_frame
+
+__all__ = [
+    "AGAINST",
+    "COLUMNS",
+    "FAMILY",
+    "FORMAT",
+    "GRADES",
+    "NAME",
+    "TESTS",
+    "VERDICTS",
+    "Audit",
+    "Correlations",
+    "Decomposition",
+    "Direction",
+    "Entries",
+    "Finding",
+    "Grade",
+    "Histogram",
+    "Interval",
+    "LayerAudit",
+    "Norms",
+    "Number",
+    "Offsets",
+    "Recovered",
+    "Reversal",
+    "Verdict",
+    "audit_text",
+    "layer_p",
+    "read_audit",
+    "rows",
+    "to_csv",
+    "to_frame",
+    "with_family",
+    "write_audit",
+]
