@@ -79,9 +79,13 @@ def test_a_run_in_use_is_refused(obverse, small, tmp_path):
 def test_resuming_a_finished_run_says_so(obverse, small, tmp_path):
     first = obverse("train", *small)
     before = {name: (tmp_path / "run" / name).read_bytes() for name in RUN}
-    done = obverse("train", "--resume", tmp_path / "run")
-    assert (done.code, done.err) == (0, "")
-    assert done.out == first.out.replace(": test", " is finished already: test")
+    said = first.out.replace(": test", " is finished already: test")
+    done = obverse("train", "--resume", tmp_path / "run", "--no-report")
+    assert (done.code, done.out, done.err) == (0, said, "")
+    page = tmp_path / "run" / "report.html"  # not there after --no-report, or a kill before it was written
+    assert not page.exists()
+    assert obverse("train", "--resume", tmp_path / "run").out == f"{said}page: {page}\n"
+    page.unlink()
     assert {name: (tmp_path / "run" / name).read_bytes() for name in RUN} == before
 
 
@@ -134,7 +138,7 @@ def test_allconv_is_trained_plainly_and_says_its_error(obverse, images, tmp_path
     assert [set(record) for record in run.metrics] == [
         {"epoch", "step", "train_loss", "test_error", "seconds"}
     ] * 3
-    again = obverse("train", "--resume", path)
+    again = obverse("train", "--resume", path, "--no-report")
     assert again.out == first.replace(": test", " is finished already: test") + "\n"
 
 
