@@ -222,7 +222,7 @@ def test_a_connection_is_used_again(server):
 
 def held(port: int, count: int, stack: contextlib.ExitStack) -> list[socket.socket]:
     address = ("127.0.0.1", port)
-    return [stack.enter_context(socket.create_connection(address, timeout=10)) for _ in range(count)]
+    return [stack.enter_context(socket.create_connection(address, timeout=60)) for _ in range(count)]
 
 
 @contextlib.contextmanager
@@ -251,7 +251,7 @@ def test_connections_without_the_token_keep_nobody_out(subject, path):
 
 
 def test_without_the_token_a_connection_asks_once(server):
-    with socket.create_connection(("127.0.0.1", server.at.port), timeout=10) as one:
+    with socket.create_connection(("127.0.0.1", server.at.port), timeout=60) as one:
         head = f"HTTP/1.1\r\nHost: 127.0.0.1:{server.at.port}\r\n\r\n"
         one.sendall(f"GET /alive/x {head}GET /alive/y {head}".encode())
         answer = b""
@@ -268,7 +268,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch, question: str) -> tuple[threading.E
 
     def slowly(subject, fields):
         begun.set()
-        go_on.wait(20)
+        go_on.wait(120)
         return {}
 
     monkeypatch.setitem(ROUTES, question, slowly)
@@ -277,7 +277,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch, question: str) -> tuple[threading.E
 
 def test_a_long_head_is_not_kept(server):
     """Headers without end: the connection ends at 16 KiB; http.server alone would take 6 MiB."""
-    with socket.create_connection(("127.0.0.1", server.at.port), timeout=10) as one:
+    with socket.create_connection(("127.0.0.1", server.at.port), timeout=60) as one:
         one.sendall(b"GET / HTTP/1.1\r\nX-1: " + b"a" * (MOST_HEAD - 100))
         one.sendall(b"\r\nX-2: " + b"a" * 200)  # and no end of the line
         with contextlib.suppress(ConnectionError):
@@ -290,7 +290,7 @@ def test_the_others_are_answered_while_a_shadow_takes_long(subject, monkeypatch)
     with another(subject) as busy:
         first = threading.Thread(target=ask, args=(busy, "POST", f"/{busy.at.token}/shadow", {}))
         first.start()
-        assert begun.wait(10)
+        assert begun.wait(60)
         assert ask(busy, "POST", f"/{busy.at.token}/about", {}).status == 200
         go_on.set()
         first.join()

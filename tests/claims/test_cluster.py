@@ -155,7 +155,7 @@ def test_no_cluster_is_a_sentence(tiny, address, monkeypatch):
     """After `PATIENCE` seconds, and with nothing left that is to be closed later.
 
     A client that the garbage collector closes may stop the start of the next one for 10 s, and then make it
-    fail: distributed waits there for a thread, which closes the old client and waits for the lock of the start.
+    fail: distributed waits there for a thread, which closes the old client and waits for the start's lock.
     """
     clients = []
 
