@@ -227,6 +227,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_control_c_stops_the_processes_and_keeps_what_is_done(tmp_path):
     """Also: a measure of the program being run, which no worker could import, gets to the workers."""
     script, out = tmp_path / "script.py", tmp_path / "out"
