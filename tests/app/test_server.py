@@ -15,14 +15,14 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from app.conftest import SECRET
+from app.conftest import SECRET, serving
 from app.load import run_clients
 from obverse._core.errors import BadInput
 from obverse.app._explorer import serve
 from obverse.app._explorer.address import remembered
 from obverse.app._explorer.assets import render
 from obverse.app._explorer.routes import ROUTES
-from obverse.app._explorer.server import HEADERS, MOST_BYTES, MOST_HEAD, Server
+from obverse.app._explorer.server import HEADERS, MOST_BYTES, MOST_HEAD
 
 
 def ask(server, method="GET", path=None, body=None, headers=None, host=None):
@@ -225,22 +225,10 @@ def held(port: int, count: int, stack: contextlib.ExitStack) -> list[socket.sock
     return [stack.enter_context(socket.create_connection(address, timeout=60)) for _ in range(count)]
 
 
-@contextlib.contextmanager
-def another(subject):
-    """A server for a test of its own."""
-    found = Server(subject, 0, SECRET)
-    threading.Thread(target=found.serve_forever, args=(0.02,), daemon=True).start()
-    try:
-        yield found
-    finally:
-        found.shutdown()
-        found.close()
-
-
 @pytest.mark.parametrize("path", ["", "/alive/x", "/", "/TOKEN/"])
 def test_connections_without_the_token_keep_nobody_out(subject, path):
     """Idle ones, and those that ask without end and read no answer."""
-    with another(subject) as crowded, contextlib.ExitStack() as stack:
+    with serving(subject) as crowded, contextlib.ExitStack() as stack:
         line = path.replace("TOKEN", "a" * 64)
         question = f"GET {line} HTTP/1.1\r\nHost: 127.0.0.1:{crowded.at.port}\r\n\r\n".encode()
         for one in held(crowded.at.port, 100, stack):
@@ -287,7 +275,7 @@ def test_a_long_head_is_not_kept(server):
 
 def test_the_others_are_answered_while_a_shadow_takes_long(subject, monkeypatch):
     begun, go_on = held_up(monkeypatch, "shadow")
-    with another(subject) as busy:
+    with serving(subject) as busy:
         first = threading.Thread(target=ask, args=(busy, "POST", f"/{busy.at.token}/shadow", {}))
         first.start()
         assert begun.wait(60)
