@@ -28,7 +28,7 @@ help:
 	@echo "make claims    run every claim in full (half an hour), publish verdicts in experiments/claims/results"
 	@echo "make architectures  shadows of public architectures; results in experiments/architectures/results"
 	@echo "make bench     speed as ratios; results in benchmarks/results"
-	@echo "make bench-memorize  a data set by heart, built against trained; needs CIFAR-10"
+	@echo "make bench-memorize  a data set memorized without training, against training; needs CIFAR-10"
 	@echo "make bench-weightwatcher  the audit timed beside WeightWatcher, in $(WATCHER)"
 	@echo "make cover     share of the code that make test runs; figure in benchmarks/results/coverage.json"
 	@echo "make release   build sdist and wheel, check both, try the wheel in an empty environment"

@@ -1,4 +1,4 @@
-"""Random labels of CIFAR-10: building a net that has them by heart against training one of the same size.
+"""Random labels of CIFAR-10: building a net that memorizes them against training one of the same size.
 
 The MLP has one hidden layer, as many numbers as the built net with its projection, pixels scaled to mean 0
 and deviation 1, and the best of four learning rates by its training error after a few epochs, whose time is

@@ -1,4 +1,4 @@
-"""Can a net know a data set by heart without training, even with random labels? And what is that worth?
+"""Can a net memorize a data set without training, even with random labels? And what is that worth?
 
 python examples/memorize_dataset.py [mydata.npz with x and y]
 """

@@ -113,7 +113,7 @@ def check_page(
 
 
 def check_hostile(browser: Any, page: Path, size: tuple[int, int]) -> None:
-    """Text of a stranger on an open page is shown, runs nothing, loads nothing and breaks no layout."""
+    """Untrusted text on an open page is shown, runs nothing, loads nothing and breaks no layout."""
     assert browser.get_log("browser") == []
     assert requests(browser) == [page.as_uri()]
     assert browser.execute_script("return document.querySelectorAll('script, b').length") == 0

@@ -36,7 +36,7 @@ def differences(a: Sequence[float], b: Sequence[float]) -> list[float]:
 
 def verdict(name: str, other: str, difference: float, p: float) -> str:
     if p >= 0.05:
-        return f"{name} cannot be told from {other} here."
+        return f"{name} and {other} do not differ significantly."
     word = "better" if difference < 0 else "worse"
     return f"{name} is {word} than {other} by {abs(difference):.2f} points."
 

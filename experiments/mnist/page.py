@@ -124,7 +124,7 @@ def in_a_sentence(name: str, found: Mapping[str, Sequence[float]]) -> str:
     """What the paired differences to all other methods say together, by Holm's p-values."""
     adjusted = holm([paired_p_value(gap) or 1.0 for gap in found.values()])
     alike = [other for other, p in zip(found, adjusted, strict=True) if p >= 0.05]
-    parts = [f"cannot be told from {', '.join(alike)}"] if alike else []
+    parts = [f"does not differ significantly from {', '.join(alike)}"] if alike else []
     for (other, gap), p in zip(found.items(), adjusted, strict=True):
         if p < 0.05:
             mean, _ = mean_and_se(gap)

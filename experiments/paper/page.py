@@ -223,7 +223,7 @@ def told(curves: Curves, arm: str, other: str, step: int) -> str:
     gap = [100 * (found[arm][seed] - found[other][seed]) for seed in seeds]
     mean, se = mean_and_se(gap)
     p = paired_p_value(gap)
-    clear = "" if p is not None and p < 0.05 else ", which cannot be told from nothing"
+    clear = "" if p is not None and p < 0.05 else ", which is not significant"
     better = "less" if mean < 0 else "more"
     if se is None:
         return f"{arm} has {abs(mean):.2f} points {better} error than {other} after {step:,} steps (1 seed)."

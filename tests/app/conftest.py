@@ -25,7 +25,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 def serving(subject: Subject) -> Iterator[Server]:
     """A server in this process, listening at a free port."""
     found = Server(subject, 0, SECRET)
-    thread = threading.Thread(target=found.serve_forever, daemon=True)
+    thread = threading.Thread(target=found.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield found

@@ -81,7 +81,7 @@ def test_the_browser_is_led_in_by_a_private_file(tmp_path, run):
     )
     try:
         address = process.stdout.readline().split()[-1]
-        for _ in range(200):
+        for _ in range(1200):
             if told.exists() and address in told.read_text():
                 break
             time.sleep(0.05)

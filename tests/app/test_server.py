@@ -8,23 +8,21 @@ import hmac
 import http.client
 import json
 import re
-import select
 import socket
 import threading
-import time
 from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from app.conftest import SECRET
+from app.conftest import SECRET, serving
 from app.load import run_clients
 from obverse._core.errors import BadInput
 from obverse.app._explorer import serve
 from obverse.app._explorer.address import remembered
 from obverse.app._explorer.assets import render
 from obverse.app._explorer.routes import ROUTES
-from obverse.app._explorer.server import HEADERS, MOST_BYTES, MOST_CONNECTIONS, Server
+from obverse.app._explorer.server import HEADERS, MOST_BYTES, MOST_HEAD
 
 
 def ask(server, method="GET", path=None, body=None, headers=None, host=None):
@@ -224,66 +222,24 @@ def test_a_connection_is_used_again(server):
 
 def held(port: int, count: int, stack: contextlib.ExitStack) -> list[socket.socket]:
     address = ("127.0.0.1", port)
-    return [stack.enter_context(socket.create_connection(address, timeout=10)) for _ in range(count)]
+    return [stack.enter_context(socket.create_connection(address, timeout=60)) for _ in range(count)]
 
 
-@contextlib.contextmanager
-def another(subject):
-    """A server for a test of its own."""
-    found = Server(subject, 0, SECRET)
-    threading.Thread(target=found.serve_forever, daemon=True).start()
-    try:
-        yield found
-    finally:
-        found.shutdown()
-        found.close()
-
-
-def test_whoever_is_idle_longest_makes_room(subject, monkeypatch):
-    """Connections that ask nothing cannot keep others out."""
-    monkeypatch.setattr("obverse.app._explorer.server.MOST_CONNECTIONS", 4)
-    with another(subject) as crowded, contextlib.ExitStack() as stack:
-        idle = held(crowded.at.port, 4, stack)
-        time.sleep(0.5)  # until each has its thread
-        assert ask(crowded).status == 200
-        ended, _, _ = select.select(idle, [], [], 5)
-        assert [one.recv(10) for one in ended] == [b""]  # one of them, whose thread was the first to wait
-        held(crowded.at.port, 10, stack)
-        time.sleep(0.5)
-        assert ask(crowded).status == 200
-    assert MOST_CONNECTIONS >= 50 * 6  # fifty browsers
-
-
-@pytest.mark.parametrize("path", ["/alive/x", "/", "/TOKEN/"])
-def test_whoever_asks_without_reading_the_answers_makes_room(subject, monkeypatch, path):
-    """Without the token, whatever is asked."""
-    monkeypatch.setattr("obverse.app._explorer.server.MOST_CONNECTIONS", 8)
-    with another(subject) as crowded, contextlib.ExitStack() as stack:
-        host = f"127.0.0.1:{crowded.at.port}"
+@pytest.mark.parametrize("path", ["", "/alive/x", "/", "/TOKEN/"])
+def test_connections_without_the_token_keep_nobody_out(subject, path):
+    """Idle ones, and those that ask without end and read no answer."""
+    with serving(subject) as crowded, contextlib.ExitStack() as stack:
         line = path.replace("TOKEN", "a" * 64)
-        question = f"GET {line} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
-        for one in held(crowded.at.port, 12, stack):
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-            one.settimeout(0.2)
+        question = f"GET {line} HTTP/1.1\r\nHost: 127.0.0.1:{crowded.at.port}\r\n\r\n".encode()
+        for one in held(crowded.at.port, 100, stack):
+            one.setblocking(False)
             with contextlib.suppress(OSError):
-                one.sendall(question * 20_000)
-        began = time.monotonic()
-        for _ in range(5):
-            assert ask(crowded).status == 200
-        assert time.monotonic() - began < 10
-
-
-def test_a_crowd_that_comes_at_once_does_not_turn_the_next_one_away(subject, monkeypatch):
-    """Before the threads of a crowd have begun, too, it counts as waiting, not as at work."""
-    monkeypatch.setattr("obverse.app._explorer.server.MOST_CONNECTIONS", 4)
-    with another(subject) as crowded, contextlib.ExitStack() as stack:
-        for _ in range(5):
-            held(crowded.at.port, 8, stack)
-            assert ask(crowded).status == 200
+                one.sendall(question * 1000 if path else b"")
+        assert ask(crowded).status == 200
 
 
 def test_without_the_token_a_connection_asks_once(server):
-    with socket.create_connection(("127.0.0.1", server.at.port), timeout=10) as one:
+    with socket.create_connection(("127.0.0.1", server.at.port), timeout=60) as one:
         head = f"HTTP/1.1\r\nHost: 127.0.0.1:{server.at.port}\r\n\r\n"
         one.sendall(f"GET /alive/x {head}GET /alive/y {head}".encode())
         answer = b""
@@ -300,67 +256,29 @@ def held_up(monkeypatch: pytest.MonkeyPatch, question: str) -> tuple[threading.E
 
     def slowly(subject, fields):
         begun.set()
-        go_on.wait(20)
+        go_on.wait(120)
         return {}
 
     monkeypatch.setitem(ROUTES, question, slowly)
     return begun, go_on
 
 
-def test_where_all_are_at_work_one_more_is_turned_away(subject, monkeypatch):
-    monkeypatch.setattr("obverse.app._explorer.server.MOST_CONNECTIONS", 1)
-    begun, go_on = held_up(monkeypatch, "about")
-    with another(subject) as crowded:
-        first = threading.Thread(target=ask, args=(crowded, "POST", f"/{crowded.at.token}/about", {}))
-        first.start()
-        assert begun.wait(10)
-        with pytest.raises((ConnectionError, http.client.HTTPException)):
-            ask(crowded)
-        go_on.set()
-        first.join()
-        for _ in range(100):  # until its thread is gone
-            with contextlib.suppress(ConnectionError, http.client.HTTPException):
-                assert ask(crowded).status == 200
-                break
-            time.sleep(0.05)
-        else:
-            pytest.fail("no room again after the work was done")
-
-
-def test_whoever_asks_byte_by_byte_is_hung_up_on(subject, monkeypatch):
-    monkeypatch.setattr("obverse.app._explorer.server.IDLE", 1)
-    with another(subject) as patient, contextlib.ExitStack() as stack:
-        (slow,) = held(patient.at.port, 1, stack)
-        began = time.monotonic()
+def test_a_long_head_is_not_kept(server):
+    """Headers without end: the connection ends at 16 KiB; http.server alone would take 6 MiB."""
+    with socket.create_connection(("127.0.0.1", server.at.port), timeout=60) as one:
+        one.sendall(b"GET / HTTP/1.1\r\nX-1: " + b"a" * (MOST_HEAD - 100))
+        one.sendall(b"\r\nX-2: " + b"a" * 200)  # and no end of the line
         with contextlib.suppress(ConnectionError):
-            while time.monotonic() - began < 15:
-                slow.sendall(b"G")
-                time.sleep(0.1)
-        assert time.monotonic() - began < 10
-
-
-def test_a_long_head_is_not_kept(subject):
-    """Headers without end: the connection ends, and its memory is not held."""
-    with another(subject) as flooded, contextlib.ExitStack() as stack:
-        before = psutil.Process().memory_info().rss
-        flood = held(flooded.at.port, 20, stack)
-        for one in flood:
-            with contextlib.suppress(ConnectionError):
-                one.sendall(b"GET / HTTP/1.1\r\n")
-                for number in range(98):
-                    one.sendall(b"X-%d: " % number + b"a" * 65_000 + b"\r\n")
-        time.sleep(0.5)
-        # 20 × 98 × 65 kB would be 127 MB
-        assert psutil.Process().memory_info().rss - before < 30 * 2**20
-        assert ask(flooded).status == 200
+            assert one.recv(100) == b""
+    assert ask(server).status == 200
 
 
 def test_the_others_are_answered_while_a_shadow_takes_long(subject, monkeypatch):
     begun, go_on = held_up(monkeypatch, "shadow")
-    with another(subject) as busy:
+    with serving(subject) as busy:
         first = threading.Thread(target=ask, args=(busy, "POST", f"/{busy.at.token}/shadow", {}))
         first.start()
-        assert begun.wait(10)
+        assert begun.wait(60)
         assert ask(busy, "POST", f"/{busy.at.token}/about", {}).status == 200
         go_on.set()
         first.join()

@@ -198,13 +198,13 @@ def test_gain_of_own_offsets_against_quadrature():
     active = (h > 0).double().mean(0).numpy()
     deviation = sqrt(2 / 100 * 2 - 1 / 2 / 4000)
 
-    def loss(p: float, c: float) -> float:
-        on = rectified_loss(1 / sqrt(2), deviation, c)
-        return p * on + (1 - p) * rectified_loss(0.0, sqrt(2 / 100), c)
+    def loss(ps: np.ndarray, c: float) -> float:
+        on, off = rectified_loss(1 / sqrt(2), deviation, c), rectified_loss(0.0, sqrt(2 / 100), c)
+        return ps.sum() * on + (1 - ps).sum() * off
 
     def least(ps: np.ndarray) -> float:
         return optimize.minimize_scalar(
-            lambda c: sum(loss(p, c) for p in ps),
+            lambda c: loss(ps, c),
             bounds=(-0.2, 0.8),
             method="bounded",
             options={"xatol": 3e-3},

@@ -126,6 +126,14 @@ def test_a_twin_shares_what_is_not_changed():
     assert corrected.grid == printed.grid
 
 
+def test_a_claim_of_the_same_family_shares_what_is_not_changed():
+    first = make(twin="test.two", expected="failed", remark="why", place="“there”, §1")
+    second = first.also(id="test.three", title="three")
+    assert (second.id, second.title, second.twin) == ("test.three", "three", "")
+    assert (second.expected, second.remark, second.place) == ("held", "", "")
+    assert (second.measure, second.grid, second.rule) == (first.measure, first.grid, first.rule)
+
+
 def test_a_prediction_is_a_number_or_a_function():
     assert make(predict=2).predicted({"n": 3}) == 2.0
     assert make(predict=lambda setting: 2 * setting["n"]).predicted({"n": 3}) == 6.0

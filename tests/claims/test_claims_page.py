@@ -448,7 +448,7 @@ def test_crash_is_shown_line_by_line(sweep: Sweep, page: str) -> None:
     assert len(shown) < 4100
 
 
-# --- strangers' files ------------------------------------------------------------------------------------
+# --- untrusted files -------------------------------------------------------------------------------------
 
 
 def test_text_from_a_file_is_only_text(sweep: Sweep) -> None:

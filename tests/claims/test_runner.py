@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from hashlib import sha256
 
@@ -214,7 +213,7 @@ from obverse.claims import Claim, Equal, grid, run
 
 def measure(setting, generator):
     Path(sys.argv[0]).with_name(f"begun{setting['n']}").touch() if setting["n"] < 2 else None
-    time.sleep(0 if setting["n"] == 2 else 60)
+    time.sleep(0 if setting["n"] == 2 else 600)
     return [1.0, 1.0]
 
 if __name__ == "__main__":
@@ -228,6 +227,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_control_c_stops_the_processes_and_keeps_what_is_done(tmp_path):
     """Also: a measure of the program being run, which no worker could import, gets to the workers."""
     script, out = tmp_path / "script.py", tmp_path / "out"
@@ -242,12 +242,10 @@ def test_control_c_stops_the_processes_and_keeps_what_is_done(tmp_path):
     wait_for(lambda: all((tmp_path / f"begun{n}").exists() for n in (0, 1)))
     wait_for(lambda: len(list((out / "points").glob("*.json"))) == 1)
     family = psutil.Process(process.pid).children(recursive=True)
-    started = time.perf_counter()
     os.killpg(process.pid, signal.SIGINT)  # what a terminal does: workers get it too
-    _, said = process.communicate(timeout=30)
-    _, alive = psutil.wait_procs(family, timeout=10)
+    _, said = process.communicate(timeout=120)  # and not the 600 of what was under way
+    _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
-    assert time.perf_counter() - started < 20  # and not the 60 of what was under way
     assert said.strip() == (
         f"SweepInterrupted: stopped after 1 of 3 measurements; saved in {out}: "
         "the same command with the same --out goes on from there"

@@ -191,7 +191,7 @@ register(Claim("mine", **words, **law, grid=grid(n=tuple(range(8))), axis="n"))
 """
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_an_edited_file_is_measured_again(tmp_path, jobs):
     file = tmp_path / "edited_claims.py"
     for value, verdict in ((1.0, "failed"), (2.0, "held"), (1.0, "failed")):

@@ -216,7 +216,7 @@ def test_a_killed_process_leaves_a_part_to_resume_and_no_lock(site: Site, known:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not part.exists() or part.stat().st_size < 1000:
             assert time.monotonic() < deadline
             time.sleep(0.01)

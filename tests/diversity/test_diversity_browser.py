@@ -26,7 +26,7 @@ from saved import write_result
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """With everything, few pictures, no data, no pictures at all, and by a stranger."""
+    """With everything, few pictures, no data, no pictures at all, and with untrusted text."""
     made = {}
     for name in ("full", "few", "plain", "points", "hostile"):
         folder = tmp_path_factory.mktemp(name)

@@ -25,7 +25,7 @@ from saved import result_text
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """With own labels, with random ones, of many classes, and by a stranger."""
+    """With own labels, with random ones, of many classes, and with untrusted text."""
     made = {}
     for name, found in (
         ("own", sample_memory()),

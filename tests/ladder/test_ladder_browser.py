@@ -33,7 +33,7 @@ return Math.min(...[...document.querySelectorAll('figure svg[role=img] text')].m
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Of an exact teacher, a lossy one, one with many regions, a real net, and by a stranger."""
+    """Of an exact teacher, a lossy one, one with many regions, a real net, and with untrusted text."""
     made = {}
     for name in ("exact", "lossy", "broad", "net", "hostile"):
         folder = tmp_path_factory.mktemp(name)

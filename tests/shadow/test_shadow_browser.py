@@ -1,4 +1,4 @@
-"""The page of a survey in a real browser: wide and narrow, light and dark, on paper, and from strangers."""
+"""The page of a survey in a real browser: wide and narrow, light and dark, on paper, with untrusted text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from shadow.sample_surveys import ATTACK, hostile, sample_survey, surveyed
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A survey as it is; one with many layers and every notice; one by a stranger."""
+    """A survey as it is; one with many layers and every notice; one with untrusted text."""
     made = {}
     for name in ("small", "many", "hostile"):
         folder = tmp_path_factory.mktemp(name)

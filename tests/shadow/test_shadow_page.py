@@ -366,7 +366,7 @@ def test_pictures_are_not_written_through_a_link(tmp_path: Path) -> None:
     assert list((tmp_path / "other").iterdir()) == []
 
 
-# --- strangers' files ------------------------------------------------------------------------------------
+# --- untrusted files -------------------------------------------------------------------------------------
 
 
 def png(size: tuple[int, int], mode: str = "L") -> bytes:

@@ -1,4 +1,4 @@
-"""The survey of a net's shadows: its numbers against loops over inputs, its files against strangers."""
+"""The survey of a net's shadows: its numbers against loops over inputs, its files against malformed ones."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def sample_search(sampler: str = "grid", **changes: Any) -> SearchResult:
 
 
 def hostile(found: SearchResult) -> SearchResult:
-    """The same with a stranger's text wherever there is text, and numbers at the ends of what is allowed."""
+    """The same with untrusted text wherever there is text, and numbers at the ends of what is allowed."""
     trials = [replace(trial, reason=EVIL) for trial in found.trials]
     trials[0] = replace(trials[0], lr=1e-300, weight=1e300, error=0.0)
     assert found.retrained is not None

@@ -215,7 +215,7 @@ def test_data_that_cannot_be_loaded_leave_the_samples(copy) -> None:
     assert "Some pictures are missing: expected one of digits" in text
 
 
-# Runs under way, and by strangers
+# Runs under way, and untrusted ones
 
 
 def test_an_unfinished_run_says_so(copy) -> None:

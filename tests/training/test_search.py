@@ -1129,7 +1129,7 @@ def test_a_trial_that_somebody_else_has_finished_is_told_as_that(base: Settings,
         second.tell(again, "complete", 0.5, seconds=1.0)
 
 
-# --- a study from a stranger ---
+# --- an untrusted study ---
 
 
 def damaged(folder: Path, path: Path, *statements: str) -> None:
@@ -1202,7 +1202,7 @@ def test_a_huge_file_and_a_foreign_database_are_refused_or_left_alone(
 
 
 @pytest.mark.usefixtures("whole")
-def test_text_of_a_stranger_in_a_study_is_bounded(folder: Path, tmp_path: Path) -> None:
+def test_untrusted_text_in_a_study_is_bounded(folder: Path, tmp_path: Path) -> None:
     damaged(
         folder,
         tmp_path / "search",

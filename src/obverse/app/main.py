@@ -2,7 +2,7 @@
 
 Exit codes: 0 done; 2 something to put right (the sentence says what); 3 found what `audit --fail-on`,
 `claims run --check` or the self-check of `doctor` looks for; 1 a bug, or a claim that crashed; 130 stopped by
-Ctrl-C, but for `explore`, which ends so; 141 whoever read the output has gone.
+Ctrl-C, but for `explore`, which ends so; 141 broken pipe.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EXIT_CODES = {
     WRONG: "something to put right; the sentence says what",
     FOUND: "found what `audit --fail-on`, `claims run --check` or the self-check of `doctor` looks for",
     STOPPED: "stopped by Ctrl-C, but for `explore`, which ends so",
-    UNREAD: "whoever read the output has gone",
+    UNREAD: "broken pipe: the program that read the output ended first",
 }
 
 LINES = "\n"  # a message of ours may have several

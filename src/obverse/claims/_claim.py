@@ -90,16 +90,14 @@ class Claim:
             if any(name not in setting for setting in (*self.grid, *self.quick)):
                 raise BadInput(f"{name!r} in every setting of {self.id}", got="one without", do="add it")
 
+    def also(self, **changes: Any) -> Claim:
+        """Another claim of the same family: as this one, but for what is given. Remarks do not carry over."""
+        of_one: dict[str, Any] = {"twin": "", "expected": "held", "remark": "", "place": ""}
+        return replace(self, **(of_one | changes))
+
     def other(self, **changes: Any) -> Claim:
         """The twin of this claim: the same settings and draws, unless changed; each names the other."""
-        kept: dict[str, Any] = {
-            "id": self.twin,
-            "twin": self.id,
-            "expected": "held",
-            "remark": "",
-            "place": "",
-        }
-        return replace(self, **(kept | changes))
+        return self.also(**({"id": self.twin, "twin": self.id} | changes))
 
     def check(self, setting: Setting) -> None:
         """Raises `BadInput` for a setting that the statement says nothing about."""

@@ -58,14 +58,22 @@ def _quiet() -> Iterator[None]:
 
 
 def _connect(distributed: Any, address: str) -> Any:
+    """A client of the scheduler.
+
+    One that fails to connect is closed here. Left to the garbage collector it would be closed wherever that
+    happens to run, and there waits for a lock that distributed holds while it starts the next client.
+    """
+    client = distributed.Client.__new__(distributed.Client)
     try:
-        return distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+        client.__init__(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
+        client.close()
         raise BadInput(
             "the address of a running Dask scheduler, such as tcp://host:8786",
             got=f"{address}: {error}".splitlines()[0],
             do="start one with: dask scheduler",
         ) from None
+    return client
 
 
 def _finished(

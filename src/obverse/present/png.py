@@ -1,4 +1,4 @@
-"""PNG files and bytes of a page: written whole, read back as strangers' files. Not for what is in them."""
+"""PNG files and bytes of a page: written whole, read back as untrusted files. Not for what is in them."""
 
 from __future__ import annotations
 

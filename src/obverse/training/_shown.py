@@ -1,6 +1,6 @@
 """What a run or comparison directory says, checked and as one value. Not for showing it.
 
-Directories may come from strangers: whatever reaches a page or a figure passes through here first.
+Directories are untrusted: whatever reaches a page or a figure passes through here first.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Every address begins with the token, which is compared in constant time. Host must be this server's own name,
 so that a name somebody else points here (DNS rebinding) is refused; Origin, where a browser sends one, must
 be this page's. Only `alive` needs no token: it answers the challenge of a page that has lost its server (see
-address). Nobody without the token can make the server work, hold much memory or keep others out: a connection
-that has not shown it asks one question, and makes room when others come.
+address). Nobody without the token can make the server work or hold much memory: a connection that has not
+shown it gets one short answer and is closed.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ from __future__ import annotations
 import hmac
 import json
 import sys
-import threading
-import time
 import traceback
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import SHUT_RDWR, socket
+from socket import socket
 from typing import Any
 
 from ..._core import BadInput, ObverseError, parse_json
@@ -40,8 +37,7 @@ from .subject import Subject
 
 MOST_BYTES = 2**20  # of a question: a drawing of 224 × 224 × 3 has about that
 MOST_HEAD = 2**14  # of its headers
-MOST_CONNECTIONS = 320  # fifty browsers open up to six each; one more takes the place of the longest waiting
-IDLE = 60  # seconds that a connection may take from one question to the head of the next
+IDLE = 60  # seconds that a connection may say nothing
 NONCE = 64  # letters of a challenge
 HEADERS = {
     "Cache-Control": "no-store",
@@ -98,11 +94,6 @@ class Server(ThreadingHTTPServer):
         self.at = Address(self.server_address[1], token_of(secret, self.salt))
         self.router = Router(subject, secret)
         self.debug = debug
-        self._lock = threading.Lock()
-        self._waiting: dict[
-            socket, float
-        ] = {}  # no token in their question yet: since when, the longest first
-        self._working: set[socket] = set()  # their question has the token, and is being answered
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -114,57 +105,6 @@ class Server(ThreadingHTTPServer):
         """Every file of the page, by name: nothing else can be asked for."""
         return {name: (text.encode(), TYPES[name.rpartition(".")[2]]) for name, text in render().items()}
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        with self._lock:
-            crowded = len(self._waiting) + len(self._working) >= MOST_CONNECTIONS
-            longest = next(iter(self._waiting), None) if crowded else None
-            if longest is not None:
-                del self._waiting[longest]
-            if not crowded or longest is not None:
-                self._waiting[request] = time.monotonic()
-        if longest is not None:
-            _hang_up(longest)
-        elif crowded:  # all of them are at work
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except RuntimeError:  # no more threads
-            self._forget(request)
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._forget(request)
-
-    def _forget(self, connection: socket) -> None:
-        with self._lock:
-            self._waiting.pop(connection, None)
-            self._working.discard(connection)
-
-    def answered(self, connection: socket) -> None:
-        """It may ask again, and then has to show the token again."""
-        with self._lock:
-            if connection in self._working:
-                self._working.remove(connection)
-                self._waiting[connection] = time.monotonic()
-
-    def trust(self, connection: socket) -> None:
-        """Its question has the token: it is answered whoever else comes."""
-        with self._lock:
-            if self._waiting.pop(connection, None) is None:
-                raise ConnectionAbortedError("hung up on before it had shown the token")
-            self._working.add(connection)
-
-    def service_actions(self) -> None:
-        """Twice a second: hangs up on whoever takes too long to ask, be it byte by byte."""
-        with self._lock:
-            late = [one for one, since in self._waiting.items() if time.monotonic() - since > IDLE]
-        for connection in late:
-            _hang_up(connection)
-
     def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:
         """A client that went away is no news."""
         if self.debug and not isinstance(sys.exception(), OSError):
@@ -174,12 +114,6 @@ class Server(ThreadingHTTPServer):
         """Whether nothing is being answered any more."""
         self.server_close()
         return self.router.close()
-
-
-def _hang_up(connection: socket) -> None:
-    """Its thread, which waits for it, ends."""
-    with suppress(OSError):
-        connection.shutdown(SHUT_RDWR)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -198,7 +132,6 @@ class Handler(BaseHTTPRequestHandler):
     def handle_one_request(self) -> None:
         self.rfile.left = MOST_HEAD  # type: ignore[attr-defined]
         super().handle_one_request()
-        self.server.answered(self.connection)
 
     def do_GET(self) -> None:
         self._answered(self._get)
@@ -283,7 +216,6 @@ class Handler(BaseHTTPRequestHandler):
                 "expected the token of this server in the address; got another or none; "
                 "use the whole address that obverse explore printed",
             )
-        self.server.trust(self.connection)
         return parts[2]
 
     def _content(self) -> bytes:

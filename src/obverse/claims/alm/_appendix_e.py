@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..._core import BadInput
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal
 from ..results import Setting
@@ -16,27 +16,25 @@ APPENDIX = "Arora, Liang & Ma 2015, Appendix E"
 
 
 @measurement("alm.appendix_e.measure_change")
-def measure_change(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_change(setting: Setting, generator: torch.Generator) -> float:
     """‖x′ − x″‖² / (‖x′‖² + ‖x″‖²), where x″ is x′ after some active units of h̃2 gave way to others.
 
     Independent W1, W2 and image in each trial; all non-zeros of h̃2 are alike.
     """
     check_change(setting)
     n, m, k, replaced = (setting[name] for name in ("n", "m", "k", "replaced"))
-    changes = []
-    for _ in range(setting["trials"]):
-        first, second = torch.randn(n, m, generator=generator), torch.randn(m, m, generator=generator)
-        image = torch.rand(n, generator=generator)
-        inferred = (first.T @ image).relu()  # h̃1
-        units = torch.randperm(m, generator=generator)
-        tops = torch.zeros(2, m)
-        tops[0, units[:k]] = 1.0
-        tops[1, units[replaced : k + replaced]] = 1.0
-        generated = (tops @ second.T).relu()  # h1 of both h̃2
-        below = inferred.expand(2, m) if setting["formula"] == "printed" else generated
-        one, other = (below @ first.T).relu()
-        changes.append(float((one - other).square().sum() / (one.square().sum() + other.square().sum())))
-    return changes
+    first, second = torch.randn(n, m, generator=generator), torch.randn(m, m, generator=generator)
+    image = torch.rand(n, generator=generator)
+    inferred = (first.T @ image).relu()  # h̃1
+    units = torch.randperm(m, generator=generator)
+    tops = torch.zeros(2, m)
+    tops[0, units[:k]] = 1.0
+    tops[1, units[replaced : k + replaced]] = 1.0
+    generated = (tops @ second.T).relu()  # h1 of both h̃2
+    below = inferred.expand(2, m) if setting["formula"] == "printed" else generated
+    one, other = (below @ first.T).relu()
+    return float((one - other).square().sum() / (one.square().sum() + other.square().sum()))
 
 
 def check_change(setting: Setting) -> None:

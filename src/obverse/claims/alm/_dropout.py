@@ -7,7 +7,7 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from .._claim import Claim, measurement
+from .._claim import Claim, measurement, per_trial
 from .._rates import Along, NotGrowing
 from .._registry import register
 from ..results import Setting
@@ -26,14 +26,12 @@ def recover_from_half(setting: Setting, generator: torch.Generator) -> Tensor:
 
 
 @measurement("alm.dropout.error_from_half")
-def error_from_half(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def error_from_half(setting: Setting, generator: torch.Generator) -> float:
     """Mean relative error from half of x at θ = `theta`·‖h‖/√t, for each of so many W (`trials`)."""
     threshold = setting["theta"] / sqrt(setting["t"])
-    found = []
-    for _ in range(setting["trials"]):
-        h, inferred = infer_many(setting, generator, DRAWS, drop=0.5)
-        found.append(float(errors_at(inferred, h, threshold).mean()))
-    return found
+    h, inferred = infer_many(setting, generator, DRAWS, drop=0.5)
+    return float(errors_at(inferred, h, threshold).mean())
 
 
 def expected_from_half(setting: Setting) -> float:

@@ -6,7 +6,7 @@ from math import erfc, expm1, log, log1p, sqrt
 
 import torch
 
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._rates import Along, NotGrowing
 from .._registry import register
 from .._rules import Equal, MeanBelow
@@ -20,16 +20,14 @@ SOURCE = "Arora, Liang & Ma 2015, Lemma 2.5, eq. 11"
 
 
 @measurement("alm.infinity.measure_largest")
-def measure_largest(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_largest(setting: Setting, generator: torch.Generator) -> float:
     """δ√t = √t·‖Wᵀx − h‖∞/‖h‖, averaged over `draws` of (h, x) under one W; each trial has a W of its own."""
     check_layer(setting)
     n, m, k, t = (setting[name] for name in ("n", "m", "k", "t"))
-    found = []
-    for _ in range(setting["trials"]):
-        h = draw_hidden(setting["draws"], m, k, "equal", generator)
-        estimate = reverse_and_infer(Weights(n, m, draw_seed(generator)), h, t / n)
-        found.append(sqrt(t) * float((estimate - h).abs().amax(1).mean()))
-    return found
+    h = draw_hidden(setting["draws"], m, k, "equal", generator)
+    estimate = reverse_and_infer(Weights(n, m, draw_seed(generator)), h, t / n)
+    return sqrt(t) * float((estimate - h).abs().amax(1).mean())
 
 
 def rate(setting: Setting) -> float:

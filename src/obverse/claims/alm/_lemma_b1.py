@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import log
 
 import numpy as np
 import torch
 
 from ..._core import BadInput
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal, MeanBelow
 from ..results import Setting
@@ -35,40 +34,40 @@ def check_lemma(setting: Setting) -> None:
         )
 
 
-def _moments(setting: Setting, power: int, generator: torch.Generator) -> Iterator[float]:
-    """E[(w·r(wh + ξ))^power], one Latin hypercube a trial.
+def _moment(setting: Setting, power: int, generator: torch.Generator) -> float:
+    """E[(w·r(wh + ξ))^power], over one Latin hypercube.
 
     w and ξ are independent and symmetric, so that all four combinations of their signs are averaged over.
     Plain draws would need about (σ⁴)² of them to see σ⁻³.
     """
     h, sigma = setting["h"], setting["sigma"]
-    for _ in range(setting["trials"]):
-        points = normal_points(setting["points"], 2, generator)
-        w, weights = widened(points[:, 0])
-        noise = sigma * points[:, 1]
-        terms = [
-            (a * np.maximum(a * h + b, 0.0)) ** power for a in (w, -w) for b in (noise, -noise)
-        ]  # four arrays
-        yield float((weights * sum(terms)).mean() / 4)
+    points = normal_points(setting["points"], 2, generator)
+    w, weights = widened(points[:, 0])
+    noise = sigma * points[:, 1]
+    four = [(a * np.maximum(a * h + b, 0.0)) ** power for a in (w, -w) for b in (noise, -noise)]
+    return float((weights * sum(four)).mean() / 4)
 
 
 @measurement("alm.lemma_b1.measure_mean")
-def measure_mean(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_mean(setting: Setting, generator: torch.Generator) -> float:
     check_noise(setting)
-    return list(_moments(setting, 1, generator))
+    return _moment(setting, 1, generator)
 
 
 @measurement("alm.lemma_b1.measure_deviation")
-def measure_deviation(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_deviation(setting: Setting, generator: torch.Generator) -> float:
     """|E[w·r(wh + ξ)] − h/2|; the error of each estimate adds to it."""
     check_lemma(setting)
-    return [abs(mean - setting["h"] / 2) for mean in _moments(setting, 1, generator)]
+    return abs(_moment(setting, 1, generator) - setting["h"] / 2)
 
 
 @measurement("alm.lemma_b1.measure_square")
-def measure_square(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_square(setting: Setting, generator: torch.Generator) -> float:
     check_noise(setting)
-    return list(_moments(setting, 2, generator))
+    return _moment(setting, 2, generator)
 
 
 def third_power(setting: Setting) -> float:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..._core import BadInput
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._rates import Along, Exponent, NotGrowing
 from .._registry import register
 from .._rules import Equal
@@ -39,25 +39,23 @@ def check_pair_lemma(setting: Setting) -> None:
 
 
 @measurement("alm.lemma_b23.measure_pair")
-def measure_pair(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_pair(setting: Setting, generator: torch.Generator) -> float:
     """|E[uv·r(s)²] − E[u·r(s)]·E[v·r(s)]|, s = au + bv + ξ, one Latin hypercube a trial.
 
     u, v, ξ are independent and symmetric: all combinations of their signs are averaged over.
     """
     check_pair(setting)
-    found = []
-    for _ in range(setting["trials"]):
-        points = normal_points(setting["points"], 3, generator)
-        together, first, second = [], [], []
-        for u in (points[:, 0], -points[:, 0]):
-            for v in (points[:, 1], -points[:, 1]):
-                for noise in (points[:, 2], -points[:, 2]):
-                    alive = np.maximum(setting["a"] * u + setting["b"] * v + setting["sigma"] * noise, 0.0)
-                    together.append(np.mean(u * v * alive**2))
-                    first.append(np.mean(u * alive))
-                    second.append(np.mean(v * alive))
-        found.append(float(abs(np.mean(together) - np.mean(first) * np.mean(second))))
-    return found
+    points = normal_points(setting["points"], 3, generator)
+    together, first, second = [], [], []
+    for u in (points[:, 0], -points[:, 0]):
+        for v in (points[:, 1], -points[:, 1]):
+            for noise in (points[:, 2], -points[:, 2]):
+                alive = np.maximum(setting["a"] * u + setting["b"] * v + setting["sigma"] * noise, 0.0)
+                together.append(np.mean(u * v * alive**2))
+                first.append(np.mean(u * alive))
+                second.append(np.mean(v * alive))
+    return float(abs(np.mean(together) - np.mean(first) * np.mean(second)))
 
 
 def pair(setting: Setting) -> float:

@@ -56,7 +56,7 @@ def at_sparsity(
 
 DECADES = (2_000, 6_000, 20_000, 60_000, 200_000)
 
-register(
+thm2_3 = register(
     Claim(
         id="alm.thm2.3",
         title="One layer is reversible",
@@ -82,23 +82,18 @@ register(
     )
 )
 
-register(
-    Claim(
+thm2_3_exponent = register(
+    thm2_3.also(
         id="alm.thm2.3.exponent",
         title="The error falls as k/t",
         statement=(
             "With k equal non-zeros and the best uniform offset, the mean of ‖r(Wᵀx − θ) − h‖² / ‖h‖² is "
             "proportional to the first power of k/t, over two decades of t below k/t = 0.02."
         ),
-        source=SOURCE,
         grid=at_sparsity(40, 400, DECADES, "equal", 3, 100),
         quick=at_sparsity(40, 400, (2_000, 6_000, 20_000), "equal", 3, 100),
         predict=sparsity_ratio,
-        measure=recover,
         rule=Exponent(Along("k/t", of=sparsity_ratio), confidence=0.999),
-        quantity=ERROR,
-        axis="t",
-        series="weights",
         reading="beyond the paper",
         remark=(
             "The theorem is a bound; that it is sharp shows where every non-zero of h stands above the "
@@ -108,23 +103,16 @@ register(
 )
 
 register(
-    Claim(
+    thm2_3_exponent.also(
         id="alm.thm2.3.exponent.gaussian",
         title="The error falls as k/t, for half-normal non-zeros",
         statement=(
             "With k half-normal non-zeros and the best uniform offset, the mean of ‖r(Wᵀx − θ) − h‖² / ‖h‖² "
             "is proportional to the first power of k/t, over two decades of t below k/t = 0.02."
         ),
-        source=SOURCE,
         grid=at_sparsity(40, 400, DECADES, "half-normal", 6, 100),
         quick=at_sparsity(40, 400, (2_000, 6_000, 20_000), "half-normal", 3, 100),
-        predict=sparsity_ratio,
-        measure=recover,
         rule=Exponent(Along("k/t", of=sparsity_ratio), confidence=0.999, resolution=0.02),
-        quantity=ERROR,
-        axis="t",
-        series="weights",
-        reading="beyond the paper",
         expected="failed",
         remark=(
             "The entries of h below the noise are lost, and cost less than the threshold would: their share "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from .._claim import Claim, measurement
+from .._claim import Claim, measurement, per_trial
 from .._registry import register
 from .._rules import Equal, HoldsIn, MeanBelow
 from ..results import Setting
@@ -24,13 +24,11 @@ from ._points import (
 
 
 @measurement("gan.birthday.measure_different")
-def measure_different(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_different(setting: Setting, generator: torch.Generator) -> float:
     """The share of batches whose M samples are all different, one number for so many batches."""
     chances, batches = masses(setting), setting["batches"]
-    return [
-        1 - count_collided(chances, setting["samples"], batches, generator) / batches
-        for _ in range(setting["trials"])
-    ]
+    return float(1 - count_collided(chances, setting["samples"], batches, generator) / batches)
 
 
 def forward_printed(setting: Setting) -> float:
@@ -176,18 +174,16 @@ register(
 
 
 @measurement("gan.birthday.measure_association")
-def measure_association(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_association(setting: Setting, generator: torch.Generator) -> float:
     """Π_{k<M}(1 − kq)₊ over the exact probability of no collision, of random laws: one number a law."""
     check(setting)
     concentration = torch.full((setting["points"],), setting["concentration"], dtype=torch.float64)
-    ratios = []
-    for _ in range(setting["trials"]):
-        drawn = torch._standard_gamma(concentration, generator=generator)
-        chances = (drawn / drawn.sum()).numpy()
-        steps = np.arange(1, setting["samples"])
-        product = float(np.prod(np.maximum(1 - steps * float(chances @ chances), 0)))
-        ratios.append(product / exactly_different(chances, setting["samples"]))
-    return ratios
+    drawn = torch._standard_gamma(concentration, generator=generator)
+    chances = (drawn / drawn.sum()).numpy()
+    steps = np.arange(1, setting["samples"])
+    product = float(np.prod(np.maximum(1 - steps * float(chances @ chances), 0)))
+    return product / exactly_different(chances, setting["samples"])
 
 
 def at_most_one(setting: Setting) -> float:
@@ -219,13 +215,11 @@ register(
 
 
 @measurement("gan.birthday.measure_pairs")
-def measure_pairs(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_pairs(setting: Setting, generator: torch.Generator) -> float:
     """Equal pairs among M samples, the mean of so many batches."""
     chances, samples, batches = masses(setting), setting["samples"], setting["batches"]
-    return [
-        float(equal_pairs(draw(chances, (batches, samples), generator)).double().mean())
-        for _ in range(setting["trials"])
-    ]
+    return float(equal_pairs(draw(chances, (batches, samples), generator)).double().mean())
 
 
 def expected_pairs(setting: Setting) -> float:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..._core import lower_limit
 from ...diversity import effective_support_bound, support_at_least
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal, HoldsIn, MeanBelow
 from ..results import Setting
@@ -42,13 +42,12 @@ def drawn_batches(setting: Setting, chances: Tensor, generator: torch.Generator)
 
 
 @measurement("gan.birthday_confidence.measure_coverage")
-def measure_coverage(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_coverage(setting: Setting, generator: torch.Generator) -> float:
     """1 over the bound that a test of B batches ends with: covered where it is at most Σ p_i²."""
-    chances, values = masses(setting), []
-    for _ in range(setting["trials"]):
-        seen = int(collided(drawn_batches(setting, chances, generator)).sum())
-        values.append(1 / bound_from(seen, setting["batches"], setting["samples"], setting["limit"]))
-    return values
+    chances = masses(setting)
+    seen = int(collided(drawn_batches(setting, chances, generator)).sum())
+    return 1 / bound_from(seen, setting["batches"], setting["samples"], setting["limit"])
 
 
 @lru_cache(maxsize=10_000)
@@ -166,14 +165,12 @@ register(
 
 
 @measurement("gan.birthday_confidence.measure_none_seen")
-def measure_none_seen(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_none_seen(setting: Setting, generator: torch.Generator) -> float:
     """The share of tests in which B batches pass without a collision, one number for so many tests."""
     chances, batches, tests = none_seen_law(setting), setting["batches"], setting["tests"]
-    shares = []
-    for _ in range(setting["trials"]):
-        seen = collided(draw(chances, (tests * batches, setting["samples"]), generator))
-        shares.append(float((~seen.reshape(tests, batches).any(-1)).double().mean()))
-    return shares
+    seen = collided(draw(chances, (tests * batches, setting["samples"]), generator))
+    return float((~seen.reshape(tests, batches).any(-1)).double().mean())
 
 
 def none_seen_law(setting: Setting) -> Tensor:

@@ -12,7 +12,7 @@ from math import exp, expm1, log
 import torch
 
 from ...diversity import Collisions, effective_support_bound
-from .._claim import Claim, measurement
+from .._claim import Claim, measurement, per_trial
 from .._registry import register
 from .._rules import Equal, MeanBelow
 from ..results import Setting
@@ -190,14 +190,12 @@ register(
 
 
 @measurement("gan.birthday_inverse.measure_seen")
-def measure_seen(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_seen(setting: Setting, generator: torch.Generator) -> float:
     """How many of the N points were seen among many samples: N, or a little less."""
     chances = masses(setting)[: setting["points"]]
-    counts = []
-    for _ in range(setting["trials"]):
-        drawn = draw(chances, (setting["draws"],), generator)
-        counts.append(float(drawn[drawn >= 0].unique().numel()))
-    return counts
+    drawn = draw(chances, (setting["draws"],), generator)
+    return float(drawn[drawn >= 0].unique().numel())
 
 
 def support_printed(setting: Setting) -> float:
@@ -207,13 +205,13 @@ def support_printed(setting: Setting) -> float:
 
 
 @measurement("gan.birthday_inverse.measure_effective")
-def measure_effective(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_effective(setting: Setting, generator: torch.Generator) -> float:
     """1/q̂, where q̂ is the share of equal pairs in so many batches."""
-    samples, pairs = setting["samples"], []
-    for _ in range(setting["trials"]):
-        drawn = draw(masses(setting), (setting["batches"], samples), generator)
-        pairs.append(int(equal_pairs(drawn).sum()) / setting["batches"])
-    return [samples * (samples - 1) / 2 / each for each in pairs]
+    samples = setting["samples"]
+    drawn = draw(masses(setting), (setting["batches"], samples), generator)
+    pairs = int(equal_pairs(drawn).sum()) / setting["batches"]
+    return float(samples * (samples - 1) / 2 / pairs)
 
 
 def effective_bound(setting: Setting) -> float:

@@ -53,13 +53,11 @@ def circle_payoff(places: int) -> Tensor:
 
 
 @measurement("gan.equilibrium.measure_pure")
-def measure_pure(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_pure(setting: Setting, generator: torch.Generator) -> float:
     """min max − max min over single generators and discriminators; the pictures in a random order."""
     payoff = circle_payoff(setting["places"])
-    return [
-        pure_gap(payoff[torch.randperm(setting["places"], generator=generator)])
-        for _ in range(setting["trials"])
-    ]
+    return pure_gap(payoff[torch.randperm(setting["places"], generator=generator)])
 
 
 def pure(setting: Setting) -> float:

@@ -122,18 +122,15 @@ def bells_distance(centres: Tensor, widths: Tensor, weights: Tensor, sigma: floa
 
 
 @measurement("gan.mixtures.measure_closed")
-def measure_closed(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_closed(setting: Setting, generator: torch.Generator) -> float:
     """The distance for N(c, s²), by σ ÷ s, or for the uniform law, by quadrature."""
-    found = []
-    for _ in range(setting["trials"]):
-        if setting["density"] == "uniform":
-            found.append(histogram_distance(torch.ones(CELLS, dtype=torch.float64), setting["sigma"]))
-            continue
-        centre = _normal(1, generator=generator)
-        width = 0.5 + _uniform(1, generator=generator)
-        relative = setting["sigma"] * float(width)
-        found.append(bells_distance(centre, width, torch.ones_like(width), relative))
-    return found
+    if setting["density"] == "uniform":
+        return histogram_distance(torch.ones(CELLS, dtype=torch.float64), setting["sigma"])
+    centre = _normal(1, generator=generator)
+    width = 0.5 + _uniform(1, generator=generator)
+    relative = setting["sigma"] * float(width)
+    return bells_distance(centre, width, torch.ones_like(width), relative)
 
 
 def closed_form(setting: Setting) -> float:
@@ -158,18 +155,16 @@ def square(setting: Setting) -> float:
 
 
 @measurement("gan.mixtures.measure_arcsine")
-def measure_arcsine(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_arcsine(setting: Setting, generator: torch.Generator) -> float:
     """The distance for p = 1/(π√(x(1 − x))), which is infinite at both ends; x = sin² t, at random t."""
     sigma, count = setting["sigma"], 2000
     spread = (torch.arange(count) + 0.5) * (pi / 2 / count)
     centres = spread.sin().square()  # each with the same weight
-    found = []
-    for _ in range(setting["trials"]):
-        t = _strata(generator) * (pi / 2)
-        mixed = bell((t.sin().square()[:, None] - centres) / sigma).mean(1) / sigma
-        # p dx = 2/π dt. Both have mass 1, so that the distance is twice where the mixture is too small.
-        found.append(2 * float((1 - mixed * (2 * t).sin() * (pi / 2)).clamp(min=0).mean()))
-    return found
+    t = _strata(generator) * (pi / 2)
+    mixed = bell((t.sin().square()[:, None] - centres) / sigma).mean(1) / sigma
+    # p dx = 2/π dt. Both have mass 1, so that the distance is twice where the mixture is too small.
+    return 2 * float((1 - mixed * (2 * t).sin() * (pi / 2)).clamp(min=0).mean())
 
 
 def half_power(setting: Setting) -> float:
@@ -215,20 +210,18 @@ def in_cantor_set(x: Tensor) -> Tensor:
 
 
 @measurement("gan.mixtures.measure_singular")
-def measure_singular(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_singular(setting: Setting, generator: torch.Generator) -> float:
     """The distance of P and P ∗ N(0, σ²). In total variation: 1 less the share of the mixture's draws that
     fall into a set of which P has all."""
-    sigma, found = setting["sigma"], []
-    for _ in range(setting["trials"]):
-        places, weights = draw_law(setting["law"], generator)
-        if setting["distance"] == "Wasserstein":
-            found.append(wasserstein(places, weights, sigma))
-            continue
-        at = places[torch.multinomial(weights, DRAWN, replacement=True, generator=generator)]
-        drawn = at + sigma * _normal(DRAWN, generator=generator)
-        inside = torch.isin(drawn, places) if setting["law"] == "atoms" else in_cantor_set(drawn)
-        found.append(1 - float(inside.to(torch.float64).mean()))
-    return found
+    sigma = setting["sigma"]
+    places, weights = draw_law(setting["law"], generator)
+    if setting["distance"] == "Wasserstein":
+        return wasserstein(places, weights, sigma)
+    at = places[torch.multinomial(weights, DRAWN, replacement=True, generator=generator)]
+    drawn = at + sigma * _normal(DRAWN, generator=generator)
+    inside = torch.isin(drawn, places) if setting["law"] == "atoms" else in_cantor_set(drawn)
+    return 1 - float(inside.to(torch.float64).mean())
 
 
 def coupled(setting: Setting) -> float:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..._core import BadInput, ObverseError
 from ...identity import factorize
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._rates import Along, Exponent
 from .._registry import register
 from .._rules import Equal, HoldsIn
@@ -118,11 +118,12 @@ def _gamma(matrix: Tensor) -> float:
 
 
 @measurement("identity.factorization.measure_largest")
-def measure_largest(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_largest(setting: Setting, generator: torch.Generator) -> float:
     """max‖A_i‖ for one R a trial."""
     check_factors(setting)
-    matrices = [target(setting, generator) for _ in range(setting["trials"])]
-    return [_largest(factorize(matrix, setting["layers"]).factors, matrix) for matrix in matrices]
+    matrix = target(setting, generator)
+    return _largest(factorize(matrix, setting["layers"]).factors, matrix)
 
 
 def printed(setting: Setting) -> float:
@@ -212,7 +213,7 @@ register(
     )
 )
 
-register(
+thm2_angle = register(
     Claim(
         id="identity.thm2.angle",
         title="Factors of a matrix that turns little",
@@ -237,7 +238,7 @@ register(
 
 # Short of the bound by γ²/(2l(π + γ)) of it, to first order in 1/l: 0.6 % at γ = 2, l = 64.
 register(
-    Claim(
+    thm2_angle.also(
         id="identity.thm2.tight",
         title="Where the bound is reached",
         statement=(
@@ -247,13 +248,8 @@ register(
         source=f"{PAPER}, proof of Theorem 2; the case is not in the paper",
         grid=grid(turn="half turn", d=(2, 6), gamma=(0.0, 0.5, 1.0, 2.0), layers=(64, 256, 1024), trials=10),
         quick=grid(turn="half turn", d=2, gamma=(0.0, 2.0), layers=(64, 256), trials=5),
-        predict=sharper,
-        measure=measure_largest,
         rule=Equal(tolerance=0.01),
-        quantity="max‖A_i‖",
-        axis="layers",
         series="gamma",
-        reading="beyond the paper",
         remark="At γ = 0 it is reached for every l, by rotations with an eigenvalue −1.",
     )
 )
@@ -283,23 +279,21 @@ def check_condition(setting: Setting) -> None:
 
 
 @measurement("identity.factorization.measure_rescaled")
-def measure_rescaled(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_rescaled(setting: Setting, generator: torch.Generator) -> float:
     """The least γ of cR over c > 0, by search, for random R of the condition number κ and any scale."""
     from scipy.optimize import minimize_scalar
 
     check_condition(setting)
-    found = []
     spread = log(setting["condition"]) / 2
-    for _ in range(setting["trials"]):
-        matrix = target({"d": setting["d"], "gamma": spread, "turn": "random"}, generator)
-        shift = 20 * float(torch.rand((), generator=generator)) - 10
-        matrix = exp(shift) * matrix
-        # γ is convex in log c, and 10 either way covers the scales above
-        search = minimize_scalar(
-            lambda c, matrix=matrix: _gamma(exp(c) * matrix), bounds=(-15, 15), options={"xatol": 1e-9}
-        )
-        found.append(float(search.fun))
-    return found
+    matrix = target({"d": setting["d"], "gamma": spread, "turn": "random"}, generator)
+    shift = 20 * float(torch.rand((), generator=generator)) - 10
+    matrix = exp(shift) * matrix
+    # γ is convex in log c, and 10 either way covers the scales above
+    search = minimize_scalar(
+        lambda c, matrix=matrix: _gamma(exp(c) * matrix), bounds=(-15, 15), options={"xatol": 1e-9}
+    )
+    return float(search.fun)
 
 
 def half_log(setting: Setting) -> float:
@@ -352,19 +346,16 @@ def sheared(setting: Setting, axes: Tensor, layers: int = 1) -> Tensor:
 
 
 @measurement("identity.factorization.measure_sheared")
-def measure_sheared(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_sheared(setting: Setting, generator: torch.Generator) -> float:
     """max‖A_i‖ of l equal factors, R^{1/l} − I, or of those from the polar form."""
-    found = []
-    for _ in range(setting["trials"]):
-        axes, layers = _orthogonal(setting["d"], generator), setting["layers"]
-        matrix = sheared(setting, axes)
-        if setting["factors"] == "R^(1/l)":
-            step = sheared(setting, axes, layers) - torch.eye(setting["d"], dtype=torch.float64)
-            rounding = layers * float_info.epsilon * setting["shear"] ** 2  # l products of S T^{1/l} S⁻¹
-            found.append(_largest([step] * layers, matrix, max(WRONG, 10 * rounding)))
-        else:
-            found.append(_largest(factorize(matrix, layers).factors, matrix))
-    return found
+    axes, layers = _orthogonal(setting["d"], generator), setting["layers"]
+    matrix = sheared(setting, axes)
+    if setting["factors"] == "R^(1/l)":
+        step = sheared(setting, axes, layers) - torch.eye(setting["d"], dtype=torch.float64)
+        rounding = layers * float_info.epsilon * setting["shear"] ** 2  # l products of S T^{1/l} S⁻¹
+        return _largest([step] * layers, matrix, max(WRONG, 10 * rounding))
+    return _largest(factorize(matrix, layers).factors, matrix)
 
 
 def printed_sheared(setting: Setting) -> float:

@@ -33,16 +33,14 @@ def problem(d: int) -> tuple[Tensor, Tensor]:
 
 
 @measurement("identity.gradients.measure_gradient")
-def measure_gradient(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_gradient(setting: Setting, generator: torch.Generator) -> float:
     """‖∇f‖²/l at random weights, each N(0, s²)."""
     landscape = Landscape(*problem(setting["d"]), residual=setting["net"] == "residual")
     shape = (setting["layers"], setting["d"], setting["d"])
-    values = []
-    for _ in range(setting["trials"]):
-        weights = torch.randn(shape, generator=generator, dtype=torch.float64)
-        weights *= sqrt(setting["spread"] / setting["d"])
-        values.append(float(landscape.gradient(weights).square().sum()) / setting["layers"])
-    return values
+    weights = torch.randn(shape, generator=generator, dtype=torch.float64)
+    weights *= sqrt(setting["spread"] / setting["d"])
+    return float(landscape.gradient(weights).square().sum() / setting["layers"])
 
 
 def expected_squares(
@@ -122,7 +120,7 @@ def _starts(net: str, d: int, layers: tuple[int, ...], trials: int) -> tuple[Set
     return grid(net=net, d=d, layers=layers, spread=(0.01, 0.25), trials=trials)
 
 
-register(
+gradients_plain = register(
     Claim(
         id="identity.gradients.plain",
         title="Gradient of the plain net near zero weights",
@@ -146,7 +144,7 @@ register(
 )
 
 register(
-    Claim(
+    gradients_plain.also(
         id="identity.gradients.residual",
         title="Gradient of the residual net near zero weights",
         statement=(
@@ -154,17 +152,8 @@ register(
             "4(1 + s²d)^{l−1}‖RΣ‖²_F + 4(1/d + s²)·E‖SᵀS‖²_F·E‖PΣPᵀ‖²_F − 8 tr(E[SSᵀS]·E[PΣPᵀP]·ΣRᵀ): it "
             "does not vanish with depth."
         ),
-        source=f"{PAPER}, Section 1; the exact mean is derived here",
         grid=_starts("residual", 32, (2, 4, 8, 12), 2000),
         quick=_starts("residual", 16, (2, 4), 600),
-        predict=expected_gradient,
-        measure=measure_gradient,
-        domain=check_start,
-        rule=Equal(),
-        quantity="‖∇f‖²/l",
-        axis="layers",
-        series="spread",
-        reading="exact",
     )
 )
 

@@ -116,7 +116,8 @@ def check_turn(setting: Setting) -> None:
 
 
 @measurement("identity.landscape.measure_projected")
-def measure_projected(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_projected(setting: Setting, generator: torch.Generator) -> float:
     """f/f_opt where projected descent ends, with R a rotation of the plane and a start turned the other way.
 
     R = (I + A)^l for the l-th part of the rotation, with ‖A‖ = 2 sin(angle/2l), a little less than τ.
@@ -124,13 +125,10 @@ def measure_projected(setting: Setting, generator: torch.Generator) -> list[floa
     identity, layers = _identity(setting), setting["layers"]
     part = setting["turn"] * pi / layers
     tau = 2 * SPARE * sin(part / 2)
-    ends = []
-    for _ in range(setting["trials"]):
-        noise = 0.05 * tau * _normal((layers, 2, 2), generator)
-        start = _rotation(-0.9 * part) - identity + noise
-        end = descend(start, _rotation(layers * part), identity, steps=setting["steps"], tau=tau)
-        ends.append(1 + end.losses[-1] / setting["d"])
-    return ends
+    noise = 0.05 * tau * _normal((layers, 2, 2), generator)
+    start = _rotation(-0.9 * part) - identity + noise
+    end = descend(start, _rotation(layers * part), identity, steps=setting["steps"], tau=tau)
+    return float(1 + end.losses[-1] / setting["d"])
 
 
 @measurement("identity.landscape.measure_inverse_slope")
@@ -163,18 +161,17 @@ def inverse_corrected(setting: Setting) -> float:
 
 
 @measurement("identity.landscape.measure_slope")
-def measure_slope(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_slope(setting: Setting, generator: torch.Generator) -> float:
     """‖∇f‖²/(f − f_opt) where all A_i = −τI and M − R sees only the axis of Σ with the least spread."""
-    identity, values = _identity(setting), []
-    for _ in range(setting["trials"]):
-        covariance = _covariance(setting, generator)
-        least_axis = torch.linalg.eigh(covariance).eigenvectors[:, 0]
-        weights = -setting["tau"] * identity.expand(setting["layers"], -1, -1)
-        product = (1 - setting["tau"]) ** setting["layers"] * identity
-        target = product + torch.outer(_normal((setting["d"],), generator), least_axis)
-        landscape = Landscape(target, covariance)
-        values.append(float(landscape.gradient(weights).square().sum() / landscape.risk(weights)))
-    return values
+    identity = _identity(setting)
+    covariance = _covariance(setting, generator)
+    least_axis = torch.linalg.eigh(covariance).eigenvectors[:, 0]
+    weights = -setting["tau"] * identity.expand(setting["layers"], -1, -1)
+    product = (1 - setting["tau"]) ** setting["layers"] * identity
+    target = product + torch.outer(_normal((setting["d"],), generator), least_axis)
+    landscape = Landscape(target, covariance)
+    return float(landscape.gradient(weights).square().sum() / landscape.risk(weights))
 
 
 def slope_corrected(setting: Setting) -> float:
@@ -263,8 +260,8 @@ stated = register(
 )
 
 PLAIN = _searches("plain", SIZES, 40, 1)
-register(
-    Claim(
+thm1_plain = register(
+    stated.also(
         id="identity.thm1.plain",
         title="Critical points of the plain deep linear net",
         statement=(
@@ -274,13 +271,7 @@ register(
         source=f"{PAPER}, Theorem 1, said of the plain net",
         grid=PLAIN,
         quick=_searches("plain", SIZES[:2], 30, 1),
-        predict=1 + ROUNDING,
-        measure=measure_critical,
-        domain=check_net,
-        rule=HoldsIn(),
         quantity=stated.quantity,
-        axis="layers",
-        series="d",
         reading="beyond the paper",
         expected="failed",
         remark=(
@@ -292,7 +283,7 @@ register(
 
 ANYWHERE = tuple({"d": size["d"], "layers": size["layers"]} for size in SIZES)
 register(
-    Claim(
+    thm1_plain.also(
         id="identity.thm1.anywhere",
         title="Critical points far from the identity",
         statement=(
@@ -302,14 +293,6 @@ register(
         source=f"{PAPER}, Theorem 1, without ‖A‖ ≤ τ",
         grid=_searches("residual", ANYWHERE, TRIALS, 2),
         quick=_searches("residual", ANYWHERE[1:2], 30, 2),
-        predict=1 + ROUNDING,
-        measure=measure_critical,
-        domain=check_net,
-        rule=HoldsIn(),
-        quantity=stated.quantity,
-        axis="layers",
-        series="d",
-        reading="beyond the paper",
         expected="failed",
         remark=(
             "From ‖A‖ = 1 on, I + A_i can be singular, and then there are saddles: all A_i = −I is one, for "

@@ -109,7 +109,8 @@ def size_bound(setting: Setting) -> float:
 
 
 @measurement("identity.memorizing.measure_block")
-def measure_block(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_block(setting: Setting, generator: torch.Generator) -> float:
     """Share of 2k points that are where the printed lemma has them: k moved onto targets, k left in place.
 
     Each of the k points moved has a neighbour at squared distance c·ρ'; all have squared norm 1 + ρ'.
@@ -119,16 +120,13 @@ def measure_block(setting: Setting, generator: torch.Generator) -> list[float]:
     cosine = 1 - setting["c"] * relaxed / (2 * square)
     if not (0 < relaxed < 0.5 and -1 < cosine < 1):
         raise BadInput("0 < ρ' < ½ and c·ρ' < 4", got=f"ρ' = {relaxed}, c = {setting['c']}", do="lower them")
-    found = []
-    for _ in range(setting["trials"]):
-        axes, _ = torch.linalg.qr(torch.randn(2 * k, 2 * k, generator=generator, dtype=torch.float64))
-        moved = sqrt(square) * axes[:k]
-        others = cosine * moved + sqrt(square * (1 - cosine**2)) * axes[k:]
-        onto = _unit((k, 2 * k), generator)
-        wanted = torch.cat([onto, others])
-        got = printed_block(torch.cat([moved, others]), moved, onto, relaxed)
-        found.append(float(((got - wanted).norm(dim=1) < THERE).double().mean()))
-    return found
+    axes, _ = torch.linalg.qr(torch.randn(2 * k, 2 * k, generator=generator, dtype=torch.float64))
+    moved = sqrt(square) * axes[:k]
+    others = cosine * moved + sqrt(square * (1 - cosine**2)) * axes[k:]
+    onto = _unit((k, 2 * k), generator)
+    wanted = torch.cat([onto, others])
+    got = printed_block(torch.cat([moved, others]), moved, onto, relaxed)
+    return float(((got - wanted).norm(dim=1) < THERE).double().mean())
 
 
 @measurement("identity.memorizing.measure_built_block")
@@ -165,16 +163,14 @@ def measure_length(setting: Setting, generator: torch.Generator) -> Tensor:
 
 
 @measurement("identity.memorizing.measure_distances")
-def measure_distances(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_distances(setting: Setting, generator: torch.Generator) -> float:
     """The largest factor by which A_0 shrinks a squared distance between n points, one A_0 a trial."""
     width = ceil(setting["c"] * log(setting["n"]))
-    found = []
-    for _ in range(setting["trials"]):
-        x = _points(setting, generator)
-        z = x @ random_projection(setting["d"], width, generator).T
-        shrunk = torch.nn.functional.pdist(x) / torch.nn.functional.pdist(z)
-        found.append(float(shrunk.square().max()))
-    return found
+    x = _points(setting, generator)
+    z = x @ random_projection(setting["d"], width, generator).T
+    shrunk = torch.nn.functional.pdist(x) / torch.nn.functional.pdist(z)
+    return float(shrunk.square().max())
 
 
 def shrink_bound(setting: Setting) -> float:

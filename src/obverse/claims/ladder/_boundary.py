@@ -108,25 +108,21 @@ def _top(setting: Setting, generator: torch.Generator) -> Tensor:
 
 
 @measurement("ladder.exact.measure_signs")
-def measure_signs(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_signs(setting: Setting, generator: torch.Generator) -> float:
     """The share of g_j(y) that are positive for y = j and negative elsewhere."""
     signs = 2 * torch.eye(setting["classes"], dtype=torch.float64) - 1
-    return [
-        float((_top(setting, generator) * signs > 0).to(torch.float64).mean())
-        for _ in range(setting["trials"])
-    ]
+    return float((_top(setting, generator) * signs > 0).to(torch.float64).mean())
 
 
 @measurement("ladder.exact.measure_two_numbers")
-def measure_two_numbers(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_two_numbers(setting: Setting, generator: torch.Generator) -> float:
     """How far g_j(y) is from the nearest a₁1[j = y] − a₂1[j ≠ y], relative."""
     same = torch.eye(setting["classes"], dtype=torch.bool)
-    found = []
-    for _ in range(setting["trials"]):
-        top = _top(setting, generator)
-        nearest = torch.where(same, top[same].mean(), top[~same].mean())
-        found.append(gap(top, nearest).relative)
-    return found
+    top = _top(setting, generator)
+    nearest = torch.where(same, top[same].mean(), top[~same].mean())
+    return gap(top, nearest).relative
 
 
 def scale_of(setting: Setting) -> float:

@@ -41,17 +41,16 @@ def measure_focus(setting: Setting, generator: torch.Generator) -> list[float]:
 
 
 @measurement("ladder.lossy.measure_unfocused")
-def measure_unfocused(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_unfocused(setting: Setting, generator: torch.Generator) -> float:
     """|E[f_β | z_α] − P_αβF_β| ÷ |w|, the largest, for a node that shows w times the first bit."""
-    teacher, found = _tied(setting), []
-    for _ in range(setting["trials"]):
-        student = drawn_student(teacher.model, {"nodes": 1, "activation": "linear"}, generator)
-        size = normal(1, 1, generator=generator)
-        first = torch.cat([torch.zeros_like(size), size])
-        weights = {**student.weights, ("1.0", "0.0"): first, ("1.0", "0.1"): torch.zeros_like(first)}
-        compared = compare(teacher, replace(student, weights=weights))
-        found.append(compared.edges["2.0", "1.0"].forward.gap.largest / abs(float(size)))
-    return found
+    teacher = _tied(setting)
+    student = drawn_student(teacher.model, {"nodes": 1, "activation": "linear"}, generator)
+    size = normal(1, 1, generator=generator)
+    first = torch.cat([torch.zeros_like(size), size])
+    weights = {**student.weights, ("1.0", "0.0"): first, ("1.0", "0.1"): torch.zeros_like(first)}
+    compared = compare(teacher, replace(student, weights=weights))
+    return compared.edges["2.0", "1.0"].forward.gap.largest / abs(float(size))
 
 
 def half_rho(setting: Setting) -> float:
@@ -59,24 +58,23 @@ def half_rho(setting: Setting) -> float:
 
 
 @measurement("ladder.lossy.measure_fourth")
-def measure_fourth(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_fourth(setting: Setting, generator: torch.Generator) -> float:
     """What (PF)ᵀG̃ lacks of ΔW, ÷ −w, where a linear node sums even bits with the same weight w."""
     graph = tree(setting["bits"], setting["bits"])
-    teacher, found = enumerate_teacher(graph, "and"), []
-    for _ in range(setting["trials"]):
-        start = random_student(
-            teacher.model,
-            1,
-            generator=generator,
-            targets=normal(2, 1, generator=generator),
-            activation="linear",
-        )
-        size = normal(1, 1, generator=generator)
-        weights = {edge: torch.cat([torch.zeros_like(size), size]) for edge in graph.edges}
-        edge = compare(teacher, replace(start, weights=weights)).edges[graph.edges[0]]
-        lacking = edge.weight.brute - edge.weight.reformulated
-        found.append(float(lacking[1, 0] / -size))
-    return found
+    teacher = enumerate_teacher(graph, "and")
+    start = random_student(
+        teacher.model,
+        1,
+        generator=generator,
+        targets=normal(2, 1, generator=generator),
+        activation="linear",
+    )
+    size = normal(1, 1, generator=generator)
+    weights = {edge: torch.cat([torch.zeros_like(size), size]) for edge in graph.edges}
+    edge = compare(teacher, replace(start, weights=weights)).edges[graph.edges[0]]
+    lacking = edge.weight.brute - edge.weight.reformulated
+    return float(lacking[1, 0] / -size)
 
 
 def fourth_of_and(setting: Setting) -> float:
@@ -139,7 +137,7 @@ def measure_projected(setting: Setting, generator: torch.Generator) -> float:
     return float((true - stated).norm() / true.norm())
 
 
-register(
+focus = register(
     Claim(
         id="ladder.focus",
         title="What inputs that hang together take from focus",
@@ -161,20 +159,15 @@ register(
 
 
 register(
-    Claim(
+    focus.also(
         id="ladder.focus.forward",
         title="What the loss of focus does to activations",
         statement="There E[f_β | z_α] is wρ/2 from P_αβF_β, for a node that shows w times the hidden bit.",
         source=f"{PAPER}, Theorem 2, without focus",
         grid=grid(rho=(0.1, 0.3, 0.5, 1.0), trials=20),
         quick=grid(rho=(0.1, 1.0), trials=5),
-        predict=half_rho,
         measure=measure_unfocused,
-        domain=check_lossy,
-        rule=Equal(tolerance=1e-9),  # every trial is the same number, to rounding
         quantity="largest |E[f_β | z_α] − P_αβF_β| ÷ |w|",
-        axis="rho",
-        reading="exact",
     )
 )
 
@@ -202,7 +195,7 @@ register(
 )
 
 
-register(
+decorrelation = register(
     Claim(
         id="ladder.decorrelation",
         title="What a gate that is not settled does",
@@ -226,31 +219,26 @@ register(
 )
 
 
-register(
-    Claim(
+decorrelation_settled = register(
+    decorrelation.also(
         id="ladder.decorrelation.settled",
         title="Decorrelation means that gates are settled",
         statement=(
             "For a ReLU f_raw and its gate are uncorrelated given z where, and only where, z settles the "
             "gate."
         ),
-        source=f"{PAPER}, decorrelation in Theorem 2",
         grid=ladder_settings(RULES, 40, BOTH[1:]),
         quick=ladder_settings(RULES, 10, BOTH[1:2]),
         predict=1.0,
         measure=measure_settled,
-        domain=check_lossy,
         rule=Equal(),
         quantity="share of nodes and events where that is right",
-        axis="leaves",
-        series="rule",
-        reading="exact",
     )
 )
 
 
 register(
-    Claim(
+    decorrelation_settled.also(
         id="ladder.eq12.two-events",
         title="Batch norm in a region with two events",
         statement=(
@@ -264,15 +252,9 @@ register(
             for setting in ladder_settings(RULES, 30, BOTH[1:])
         ),
         quick=ladder_settings(RULES, 10, BOTH[1:2], norm="before"),
-        predict=1.0,
         measure=measure_projected,
-        domain=check_lossy,
-        # rounding divided by σ, where F of both events agree in the first digits
         rule=Equal(tolerance=1e-6),
         quantity="‖G̃ − eq. 12's G̃‖ ÷ ‖G̃‖",
-        axis="leaves",
-        series="rule",
-        reading="exact",
         remark=(
             "So AND, OR, XOR and majority ladders with batch norm do not train below their top by the matrix "
             "dynamics, while the net does. Where events tell all, both are 0 there."

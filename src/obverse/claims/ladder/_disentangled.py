@@ -18,7 +18,7 @@ from ...ladder import (
     off_block,
     product_conditional,
 )
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal
 from ..results import Setting
@@ -57,22 +57,21 @@ def _per_column(activation: Tensor, generator: torch.Generator) -> Tensor:
 
 
 @measurement("ladder.disentangled.measure_lemma1")
-def measure_lemma1(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_lemma1(setting: Setting, generator: torch.Generator) -> float:
     """How disentangled a sum, a function per column, or a product of these is, of disentangled F^(i)."""
     check_factors(setting)
     check_choice(setting, "made", "sum", "function", "product")
-    count, found = setting["factors"], []
-    for _ in range(setting["trials"]):
-        terms = [_disentangled(count, generator) for _ in range(setting["terms"])]
-        if setting["made"] == "sum":
-            weights = normal(len(terms), generator=generator)
-            made = torch.stack([weight * term for weight, term in zip(weights, terms, strict=True)]).sum(0)
-        elif setting["made"] == "function":
-            made = _per_column(terms[0], generator)
-        else:
-            made = torch.stack([_per_column(term, generator) for term in terms]).prod(0)
-        found.append(1 - activation_gap(made, [2] * count))
-    return found
+    count = setting["factors"]
+    terms = [_disentangled(count, generator) for _ in range(setting["terms"])]
+    if setting["made"] == "sum":
+        weights = normal(len(terms), generator=generator)
+        made = torch.stack([weight * term for weight, term in zip(weights, terms, strict=True)]).sum(0)
+    elif setting["made"] == "function":
+        made = _per_column(terms[0], generator)
+    else:
+        made = torch.stack([_per_column(term, generator) for term in terms]).prod(0)
+    return 1 - activation_gap(made, [2] * count)
 
 
 def _partition(count: int, largest: int, generator: torch.Generator) -> list[list[int]]:
@@ -97,46 +96,44 @@ def separable_weights(sets: list[list[int]], generator: torch.Generator) -> Tens
 
 
 @measurement("ladder.disentangled.measure_forward")
-def measure_forward(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_forward(setting: Setting, generator: torch.Generator) -> float:
     """How disentangled F_α is, of children with sets S of their own, under any P(z_α)."""
     check_factors(setting)
     check_choice(setting, "layer", "linear", "relu", "norm, relu", "relu, norm")
-    count, found = setting["factors"], []
-    for _ in range(setting["trials"]):
-        active = normal(count, generator=generator).repeat(2**count, 1)  # biases
-        for _ in range(setting["children"]):
-            sets = _partition(count, 2, generator)
-            below = _disentangled(sum(map(len, sets)), generator)
-            active = active + _conditional(sets, generator) @ below @ separable_weights(sets, generator)
-        prior = chances(2**count, generator=generator)
-        for step in setting["layer"].split(", "):
-            if step == "relu":
-                active = torch.relu(active)
-            elif step == "norm":
-                active = normalize(active, prior)[0] + 0.5  # a shift, so that some stays after the ReLU
-        found.append(1 - activation_gap(active, [2] * count))
-    return found
+    count = setting["factors"]
+    active = normal(count, generator=generator).repeat(2**count, 1)  # biases
+    for _ in range(setting["children"]):
+        sets = _partition(count, 2, generator)
+        below = _disentangled(sum(map(len, sets)), generator)
+        active = active + _conditional(sets, generator) @ below @ separable_weights(sets, generator)
+    prior = chances(2**count, generator=generator)
+    for step in setting["layer"].split(", "):
+        if step == "relu":
+            active = torch.relu(active)
+        elif step == "norm":
+            active = normalize(active, prior)[0] + 0.5  # a shift, so that some stays after the ReLU
+    return 1 - activation_gap(active, [2] * count)
 
 
 @measurement("ladder.disentangled.measure_update")
-def measure_update(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_update(setting: Setting, generator: torch.Generator) -> float:
     """How separable ΔW = (PF)ᵀG̃ is: 1 less its share outside the blocks [S_j, j]."""
     check_factors(setting)
     check_choice(setting, "centred", "gradient", "activation", "neither")
-    count, found = setting["factors"], []
-    for _ in range(setting["trials"]):
-        sets = _partition(count, 2, generator)
-        marginals = list(chances(count, 2, generator=generator))
-        conditional = _conditional(sets, generator)
-        below = _disentangled(sum(map(len, sets)), generator)
-        pulls = normal(count, 2, generator=generator)
-        if setting["centred"] == "gradient":
-            pulls = pulls - pulls.mean(1, keepdim=True)
-        elif setting["centred"] == "activation":
-            below = below - (kron(marginals) @ conditional) @ below
-        step = (conditional @ below).mT @ gradient_of(list(pulls), marginals)
-        found.append(1 - off_block(step, sets))
-    return found
+    count = setting["factors"]
+    sets = _partition(count, 2, generator)
+    marginals = list(chances(count, 2, generator=generator))
+    conditional = _conditional(sets, generator)
+    below = _disentangled(sum(map(len, sets)), generator)
+    pulls = normal(count, 2, generator=generator)
+    if setting["centred"] == "gradient":
+        pulls = pulls - pulls.mean(1, keepdim=True)
+    elif setting["centred"] == "activation":
+        below = below - (kron(marginals) @ conditional) @ below
+    step = (conditional @ below).mT @ gradient_of(list(pulls), marginals)
+    return 1 - off_block(step, sets)
 
 
 for made, number, title, statement, printed in (
@@ -203,7 +200,7 @@ register(
     )
 )
 
-register(
+thm9 = register(
     Claim(
         id="ladder.thm9",
         title="Separable weight update",
@@ -225,19 +222,14 @@ register(
     )
 )
 
-register(
-    Claim(
+thm9_activation = register(
+    thm9.also(
         id="ladder.thm9.activation",
         title="Separable weight update by centred activations",
         statement="Theorem 9 with E[f_k] = 0 for every node of F_β, and G̃_α not centred.",
         source=f"{PAPER}, Theorem 9; the condition is given here",
         grid=grid(factors=(1, 2, 4), centred="activation", trials=30),
         quick=grid(factors=(2, 3), centred="activation", trials=10),
-        predict=pure,
-        measure=measure_update,
-        rule=Equal(tolerance=ROUNDING),
-        quantity="1 − ‖ΔW outside its blocks‖/‖ΔW‖",
-        axis="factors",
         reading="beyond the paper",
         remark=(
             "Outside the blocks ΔW has E[f_k]·1ᵀg̃_j: either of the two will do, and batch norm without a "
@@ -247,19 +239,13 @@ register(
 )
 
 register(
-    Claim(
+    thm9_activation.also(
         id="ladder.thm9.uncentred",
         title="Separable weight update without centring",
         statement="Theorem 9 without 1ᵀG̃_α = 0.",
         source=f"{PAPER}, Theorem 9, without its last condition",
         grid=grid(factors=(2, 4), centred="neither", trials=30),
         quick=grid(factors=(2, 3), centred="neither", trials=10),
-        predict=pure,
-        measure=measure_update,
-        rule=Equal(tolerance=ROUNDING),
-        quantity="1 − ‖ΔW outside its blocks‖/‖ΔW‖",
-        axis="factors",
-        reading="beyond the paper",
         expected="failed",
         remark="More than half of ‖ΔW‖ lies outside the blocks, the more the more factors there are.",
     )

@@ -173,7 +173,7 @@ def _energies(orders: str | tuple[str, ...], counted: str, bias: bool, trials: i
     return grid(order=orders, rows=(16, 64), bias=bias, counted=counted, trials=trials)
 
 
-register(
+centred = register(
     Claim(
         id="ladder.centred",
         title="Batch norm after linear layers centres gradients",
@@ -196,19 +196,13 @@ register(
 
 
 register(
-    Claim(
+    centred.also(
         id="ladder.centred.after-relu",
         title="Batch norm after the ReLU centres gradients",
         statement="With batch norm behind linear layer and ReLU, as in §7.5.1, 1ᵀG̃ = 0 at the linear layer.",
         source=f"{PAPER}, Section 5.2, with the order of §7.5.1",
         grid=grid(order="relu, norm", rows=(8, 16, 64), bias=True, trials=50),
         quick=grid(order="relu, norm", rows=(16, 64), bias=True, trials=20),
-        predict=1.0,
-        measure=measure_centred,
-        domain=check_nets,
-        rule=Equal(tolerance=ROUNDING),
-        quantity="1 − |1ᵀG̃_j|/Σ|G̃_j|",
-        axis="rows",
         reading="beyond the paper",
         expected="failed",
         remark="The gradient is centred behind the ReLU, which then drops what belongs to silent inputs.",

@@ -241,7 +241,7 @@ register(
     )
 )
 
-register(
+thm2 = register(
     Claim(
         id="ladder.thm2",
         title="Events instead of inputs, under the conditions",
@@ -272,20 +272,13 @@ register(
 )
 
 register(
-    Claim(
+    thm2.also(
         id="ladder.thm2.softmax",
         title="Events instead of inputs, from a softmax",
         statement="The same with the gradient of softmax cross entropy at the top, computed from F.",
         source=f"{PAPER}, Theorem 2 with eq. 7",
         grid=_noisy(("softmax",), TRIALS, {"tree": (0.1, 0.3)}, (1.0,)),
         quick=_noisy(("softmax",), 8, {"tree": (0.3,)}, (0.3,)),
-        predict=ROUNDING,
-        measure=measure_recursion,
-        domain=check_ladder,
-        rule=HoldsIn(),
-        quantity=f"F and G̃: {GAP}",
-        axis="spread",
-        series="shape",
         reading="beyond the paper",
         expected="failed",
         remark=(
@@ -296,7 +289,7 @@ register(
 )
 
 stated = register(
-    Claim(
+    thm2.also(
         id="ladder.thm2.backward",
         title="Broadness alone carries gradients down",
         statement=(
@@ -324,13 +317,8 @@ stated = register(
             loss="square",
             trials=10,
         ),
-        predict=ROUNDING,
         measure=measure_backward,
-        domain=check_ladder,
-        rule=HoldsIn(),
         quantity=GAP,
-        axis="spread",
-        series="shape",
         reading="exact",
     )
 )
@@ -352,7 +340,7 @@ register(
     )
 )
 
-register(
+thm3 = register(
     Claim(
         id="ladder.thm3",
         title="Where events tell everything, all conditions hold",
@@ -375,7 +363,7 @@ register(
 )
 
 register(
-    Claim(
+    thm3.also(
         id="ladder.thm3.exact",
         title="Where events tell everything, the reformulation is exact",
         statement=(
@@ -394,13 +382,8 @@ register(
             *grid(shape=ALL, norm=("none", "before"), activation="linear", loss="square", trials=TRIALS),
         ),
         quick=grid(shape=ALL[:2], norm=("none", "before"), activation="relu", loss="square", trials=15),
-        predict=ROUNDING,
         measure=measure_exact,
-        domain=check_ladder,
-        rule=HoldsIn(),
         quantity=f"F, G̃ and steps: {GAP}",
-        axis="norm",
-        series="shape",
         remark="With offsets, and batch norm before or after the ReLU; gates are the recursion's own.",
     )
 )
@@ -453,22 +436,14 @@ register(
 )
 
 register(
-    Claim(
+    stated.also(
         id="ladder.thm4.covariance",
         title="What Theorem 4 leaves out",
         statement=(
             "Under the conditions of Theorem 2, ΔW_βα = (P_αβF_β)ᵀG̃_α + Σ_z P(z_α) Cov(f_k, g_j | z_α)."
         ),
         source=f"{PAPER}, Theorem 4, without a fourth condition",
-        grid=_noisy(("square",), TRIALS, RELU, (1.0,)),
-        quick=_noisy(("square",), 8, {"tree": (0.3,)}, (0.3,)),
-        predict=ROUNDING,
         measure=measure_covariance,
-        domain=check_ladder,
-        rule=HoldsIn(),
-        quantity=f"ΔW: {GAP}",
-        axis="spread",
-        series="shape",
         reading="exact",
     )
 )

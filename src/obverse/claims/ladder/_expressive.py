@@ -67,21 +67,19 @@ def _exact(setting: Setting, kind: str) -> list[Tensor]:
 
 
 @measurement("ladder.expressive.measure_vertices")
-def measure_vertices(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_vertices(setting: Setting, generator: torch.Generator) -> float:
     """The share of rows that are vertices: of P of each child, averaged, or of all P side by side.
 
     Of an exact ladder: each event of the region settles those of its children. Events are in random order.
     """
     check_ladder(setting)
     check_choice(setting, "taken", "each child", "side by side")
-    shares = []
-    for _ in range(setting["trials"]):
-        parts = _exact(setting, setting["children"])
-        order = torch.randperm(len(parts[0]), generator=generator)
-        taken = parts if setting["taken"] == "each child" else [torch.cat(parts, 1)]
-        found = [float(vertices(one[order]).double().mean()) for one in taken]
-        shares.append(sum(found) / len(found))
-    return shares
+    parts = _exact(setting, setting["children"])
+    order = torch.randperm(len(parts[0]), generator=generator)
+    taken = parts if setting["taken"] == "each child" else [torch.cat(parts, 1)]
+    found = [float(vertices(one[order]).double().mean()) for one in taken]
+    return sum(found) / len(found)
 
 
 def _layer(parts: list[Tensor], together: bool) -> Tensor:
@@ -126,19 +124,17 @@ def _drawn(setting: Setting, rows: int, columns: int, generator: torch.Generator
 
 
 @measurement("ladder.expressive.measure_relu")
-def measure_relu(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_relu(setting: Setting, generator: torch.Generator) -> float:
     """1 + ‖F_ω − I‖² of a ReLU net of two layers, P at random, and weights by the theorem's proof."""
     check_counts(setting)
     check_choice(setting, "all_vert", "each child", "side by side")
     together, children = setting["all_vert"] == "side by side", range(setting["children"])
     top, middle, low = setting["top"], setting["middle"], setting["low"]
-    values = []
-    for _ in range(setting["trials"]):
-        below = [_layer(_drawn(setting, middle, low, generator), together) for _ in children]
-        above = _drawn(setting, top, middle, generator)
-        found = _layer([part @ active for part, active in zip(above, below, strict=True)], together)
-        values.append(1 + float((found - torch.eye(top, dtype=torch.float64)).square().sum()))
-    return values
+    below = [_layer(_drawn(setting, middle, low, generator), together) for _ in children]
+    above = _drawn(setting, top, middle, generator)
+    found = _layer([part @ active for part, active in zip(above, below, strict=True)], together)
+    return 1 + float((found - torch.eye(top, dtype=torch.float64)).square().sum())
 
 
 def check_overlap(setting: Setting) -> None:
@@ -148,7 +144,8 @@ def check_overlap(setting: Setting) -> None:
 
 
 @measurement("ladder.expressive.measure_and")
-def measure_and(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_and(setting: Setting, generator: torch.Generator) -> float:
     """1 + ‖F_ω − I‖² of an exact ladder with AND weights in every region, from F = I of the leaves on.
 
     Each region has two children, which part its positions at random and have up to `overlap` in common.
@@ -170,7 +167,7 @@ def measure_and(setting: Setting, generator: torch.Generator) -> list[float]:
         return torch.relu(torch.stack(terms).sum(0) + bias)
 
     identity = torch.eye(values**leaves, dtype=torch.float64)
-    return [1 + float((active(leaves) - identity).square().sum()) for _ in range(setting["trials"])]
+    return 1 + float((active(leaves) - identity).square().sum())
 
 
 @measurement("ladder.expressive.measure_linear")

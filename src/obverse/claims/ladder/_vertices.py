@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..._core import BadInput
 from ...ladder import is_all_vert, vertices
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal
 from ..results import Setting
@@ -31,15 +31,13 @@ def _with_inside(setting: Setting, inside: int, generator: torch.Generator) -> T
 
 
 @measurement("ladder.expressive.measure_kept")
-def measure_kept(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_kept(setting: Setting, generator: torch.Generator) -> float:
     """vert(PF)/vert(P), with some rows of P inside the hull and F at random, of full row rank."""
     check_rows(setting)
-    ratios = []
-    for _ in range(setting["trials"]):
-        matrix = _with_inside(setting, setting["inside"], generator)
-        active = normal(setting["columns"], setting["columns"] + setting["spare"], generator=generator)
-        ratios.append(float(vertices(matrix @ active).sum() / vertices(matrix).sum()))
-    return ratios
+    matrix = _with_inside(setting, setting["inside"], generator)
+    active = normal(setting["columns"], setting["columns"] + setting["spare"], generator=generator)
+    return float(vertices(matrix @ active).sum() / vertices(matrix).sum())
 
 
 @measurement("ladder.expressive.measure_iff")
@@ -68,20 +66,18 @@ def check_square(setting: Setting) -> None:
 
 
 @measurement("ladder.expressive.measure_rank")
-def measure_rank(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_rank(setting: Setting, generator: torch.Generator) -> float:
     """The share of draws of W with F of full row rank: F = r(W), for P = I, or F = PW, for P at random."""
     check_square(setting)
     check_choice(setting, "activation", "relu", "linear")
     m, n, draws = setting["events"], setting["nodes"], setting["draws"]
-    shares = []
-    for _ in range(setting["trials"]):
-        raw = normal(draws, m, n, generator=generator)
-        if setting["activation"] == "relu":
-            active = torch.relu(raw)
-        else:
-            active = chances(draws, m, m, generator=generator) @ raw
-        shares.append(float((torch.linalg.matrix_rank(active) == m).double().mean()))
-    return shares
+    raw = normal(draws, m, n, generator=generator)
+    if setting["activation"] == "relu":
+        active = torch.relu(raw)
+    else:
+        active = chances(draws, m, m, generator=generator) @ raw
+    return float((torch.linalg.matrix_rank(active) == m).double().mean())
 
 
 def surely(setting: Setting) -> float:

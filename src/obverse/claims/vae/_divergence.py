@@ -10,7 +10,7 @@ from torch import Tensor, distributions
 
 from ..._core import BadInput
 from ...generative import kl_to_standard, kl_to_standard_full
-from .._claim import Claim, grid, measurement
+from .._claim import Claim, grid, measurement, per_trial
 from .._registry import register
 from .._rules import Equal, MeanBelow
 from ..results import Setting
@@ -93,19 +93,17 @@ register(
 
 
 @measurement("vae.divergence.measure_code")
-def measure_code(setting: Setting, generator: torch.Generator) -> list[float]:
+@per_trial
+def measure_code(setting: Setting, generator: torch.Generator) -> float:
     """Relative difference between the library's KL and that of torch.distributions, one Gaussian a trial."""
-    found = []
     p = _standard(setting["d"])
-    for _ in range(setting["trials"]):
-        mean, covariance = draw_gaussian(setting, generator)
-        expected = distributions.kl_divergence(distributions.MultivariateNormal(mean, covariance), p)
-        if setting["kind"] == "diagonal":
-            ours = kl_to_standard(mean, covariance.diagonal().log())
-        else:
-            ours = kl_to_standard_full(mean, covariance)
-        found.append(float((ours - expected).abs() / expected))
-    return found
+    mean, covariance = draw_gaussian(setting, generator)
+    expected = distributions.kl_divergence(distributions.MultivariateNormal(mean, covariance), p)
+    if setting["kind"] == "diagonal":
+        ours = kl_to_standard(mean, covariance.diagonal().log())
+    else:
+        ours = kl_to_standard_full(mean, covariance)
+    return float((ours - expected).abs() / expected)
 
 
 def rounding(setting: Setting) -> float:

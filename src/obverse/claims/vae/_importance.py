@@ -83,7 +83,7 @@ def inverse(setting: Setting) -> float:
     return float(1 / setting["k"])
 
 
-register(
+importance_rate = register(
     Claim(
         id="vae.importance.rate",
         title="The importance-weighted bound rises to log p(x)",
@@ -117,19 +117,13 @@ def weight_variance(setting: Setting) -> float:
 
 
 register(
-    Claim(
+    importance_rate.also(
         id="vae.importance.bias",
         title="The size of the bias",
         statement="log p(x) − E log p̂(x) = Var(w)/2k to first order, w = p(x|z)p(z)/(q(z|x)p(x)).",
-        source="Not in the notes: what the log-likelihood of a VAE is measured by",
         grid=grid(d=1, D=3, sigma=1.0, wide=(1.5, 3.0), k=(100, 300), trials=60_000),
         quick=grid(d=1, D=3, sigma=1.0, wide=2.0, k=100, trials=8000),
         predict=weight_variance,
-        measure=measure_bias,
         rule=Equal(tolerance=0.02),  # the next term is of order 1/k, relative
-        quantity="log p(x) − E log p̂(x), in nats",
-        axis="k",
-        series="wide",
-        reading="beyond the paper",
     )
 )

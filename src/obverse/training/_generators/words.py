@@ -99,7 +99,7 @@ def _game(run: GeneratorRecord) -> str:
         return (
             f"{said}: the critic knows these, and tells them from samples more easily than {which} pictures."
         )
-    return f"{said}, much the same: the critic has not learned the training pictures by heart."
+    return f"{said}, much the same: the critic has not memorized the training images."
 
 
 def _mixture(run: GeneratorRecord) -> str:

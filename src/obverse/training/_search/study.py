@@ -334,7 +334,7 @@ class Study:
                     got="one that was taken over, or is run by a copy of this directory, and finished there",
                     do=f"go on with the next one: obverse search --resume {quoted(self.path)}",
                 ) from error
-            except Exception as error:  # there is no list of what a stranger's file makes it raise
+            except Exception as error:  # there is no list of what an untrusted file makes it raise
                 what = str(error.__cause__ or error).strip().splitlines() or [""]
                 raise BadInput(
                     f"a study of Optuna in {self._shown}",
