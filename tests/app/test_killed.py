@@ -290,7 +290,7 @@ def check_report(jobs: Crasher, out: Path) -> None:
 
 @pytest.mark.parametrize("name", ["audit against"])
 def test_a_command_that_is_killed_at_a_write_leaves_one_result_or_none(name, jobs, given, tmp_path):
-    survives(jobs, name, given, tmp_path, (2, 5, 8, 13))
+    survives(jobs, name, given, tmp_path, (2, 8))  # more of them, and every command: make test-all
 
 
 @pytest.mark.slow

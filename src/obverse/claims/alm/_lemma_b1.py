@@ -60,7 +60,7 @@ def measure_mean(setting: Setting, generator: torch.Generator) -> float:
 def measure_deviation(setting: Setting, generator: torch.Generator) -> float:
     """|E[w·r(wh + ξ)] − h/2|; the error of each estimate adds to it."""
     check_lemma(setting)
-    return abs(_moment(setting, 1, generator) - setting["h"] / 2)
+    return float(abs(_moment(setting, 1, generator) - setting["h"] / 2))
 
 
 @measurement("alm.lemma_b1.measure_square")
