@@ -10,6 +10,7 @@ import json
 import re
 import socket
 import threading
+import time
 from types import SimpleNamespace
 
 import psutil
@@ -236,6 +237,19 @@ def test_connections_without_the_token_keep_nobody_out(subject, path):
             with contextlib.suppress(OSError):
                 one.sendall(question * 1000 if path else b"")
         assert ask(crowded).status == 200
+
+
+def test_silent_connections_without_the_token_are_closed(subject, monkeypatch):
+    monkeypatch.setattr("obverse.app._explorer.server.Handler.timeout", 0.2)  # for BRIEF
+    with serving(subject) as server, contextlib.ExitStack() as stack:
+        (silent,) = held(server.at.port, 1, stack)
+        known = stack.enter_context(contextlib.closing(http.client.HTTPConnection(*server.server_address)))
+        known.request("GET", f"/{server.at.token}/")
+        assert known.getresponse().read()
+        assert silent.recv(1) == b""  # closed, without an answer
+        time.sleep(0.4)  # twice as long as the silence allowed to those that have not shown it
+        known.request("GET", f"/{server.at.token}/")
+        assert known.getresponse().status == 200
 
 
 def test_without_the_token_a_connection_asks_once(server):

@@ -38,6 +38,7 @@ from .subject import Subject
 MOST_BYTES = 2**20  # of a question: a drawing of 224 × 224 × 3 has about that
 MOST_HEAD = 2**14  # of its headers
 IDLE = 60  # seconds that a connection may say nothing
+BRIEF = 10  # the same, before it has shown the token
 NONCE = 64  # letters of a challenge
 HEADERS = {
     "Cache-Control": "no-store",
@@ -121,7 +122,7 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     protocol_version = "HTTP/1.1"
-    timeout = IDLE
+    timeout = BRIEF
     server_version, sys_version = "obverse", ""
     disable_nagle_algorithm = True
 
@@ -216,6 +217,7 @@ class Handler(BaseHTTPRequestHandler):
                 "expected the token of this server in the address; got another or none; "
                 "use the whole address that obverse explore printed",
             )
+        self.connection.settimeout(IDLE)
         return parts[2]
 
     def _content(self) -> bytes:
