@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from obverse._core import counted
 from obverse._core.statistics import mean_and_se
 
 from .._lab.places import DOCS
@@ -157,17 +158,18 @@ def nets_in_words(variants: dict[str, list[Record]]) -> str:
         error = percent([record["test_error"] for record in records])
         lines.append(
             f"- {net}: {plan.epochs} epochs from a step size of {plan.rate:g}, weight decay {plan.decay:g}; "
-            f"test error {error} %, {len(records)} seeds."
+            f"test error {error} %, {counted(len(records), 'seed')}."
         )
     return "\n".join(lines)
 
 
 def page() -> None:
     records = nets.read()
-    variants = {
-        name: [records[variant.key(seed)] for seed in range(variant.seeds)]
-        for name, variant in nets.VARIANTS.items()
-    }
+    variants: dict[str, list[Record]] = {}
+    for name, variant in nets.VARIANTS.items():
+        done = [variant.key(seed) for seed in range(variant.seeds) if variant.key(seed) in records]
+        if done:
+            variants[name] = [records[key] for key in done]
     put_between_marks(
         DOCS / "audit.md",
         f"""{nets_in_words(variants)}
