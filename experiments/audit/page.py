@@ -160,6 +160,7 @@ def nets_in_words(variants: dict[str, list[Record]]) -> str:
             f"- {net}: {plan.epochs} epochs from a step size of {plan.rate:g}, weight decay {plan.decay:g}; "
             f"test error {error} %, {counted(len(records), 'seed')}."
         )
+    lines += [f"- {net}: not measured yet." for net in nets.VARIANTS if net not in variants]
     return "\n".join(lines)
 
 
