@@ -173,7 +173,9 @@ def page() -> None:
             variants[name] = [records[key] for key in done]
     put_between_marks(
         DOCS / "audit.md",
-        f"""{nets_in_words(variants)}
+        f"""The nets:
+
+{nets_in_words(variants)}
 
 Before → after training, means over seeds. The output layers have ten rows and are not judged. “Moved by” is
 ‖W − W₀‖ ÷ ‖W₀‖.
