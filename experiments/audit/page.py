@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from obverse._core import counted
 from obverse._core.statistics import mean_and_se
 
 from .._lab.places import DOCS
@@ -17,184 +18,188 @@ from . import run as nets
 
 Record = dict[str, Any]
 Row = dict[str, Any]
-Cell = Callable[[list[Row]], str]  # of one layer, a row a seed
-
-ASPECTS = ("entries", "offsets", "spectrum", "norms", "correlations", "blocks", "recovery")
+Cell = Callable[[list[Row]], str]  # of one layer, one row per seed
 
 
-def number(column: str, digits: int = 3) -> Cell:
+def mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def number(column: str, digits: int) -> Cell:
     """Mean over seeds, and the standard error where it shows."""
 
     def cell(rows: list[Row]) -> str:
         values = [row[column] for row in rows if row[column] is not None]
         if not values:
             return "–"
-        mean, se = mean_and_se(values)
+        value, se = mean_and_se(values)
         tail = f" ± {se:.{digits}f}" if se is not None and round(se, digits) > 0 else ""
-        return f"{round(mean, digits) + 0.0:.{digits}f}{tail}"  # no minus sign before a zero
+        return f"{round(value, digits) + 0.0:.{digits}f}{tail}"  # no minus sign before a zero
 
     return cell
 
 
+def share(column: str) -> Cell:
+    return lambda rows: f"{100 * mean([row[column] for row in rows]):.0f} %"
+
+
 def word(column: str) -> Cell:
-    """What most seeds say."""
-    return lambda rows: Counter(row[column] for row in rows).most_common(1)[0][0]
+    """What the seeds say, the commonest first."""
+
+    def cell(rows: list[Row]) -> str:
+        found = Counter(row[column] for row in rows).most_common()
+        return found[0][0] if len(found) == 1 else ", ".join(f"{words} ({many})" for words, many in found)
+
+    return cell
 
 
 def ratio(prefix: str) -> Cell:
     """Mean over seeds, and the lowest and highest ends of their 95 % intervals."""
 
     def cell(rows: list[Row]) -> str:
-        if rows[0][f"{prefix}_ratio"] is None:
+        if any(row[f"{prefix}_ratio"] is None for row in rows):
             return "–"
         low = min(row[f"{prefix}_ratio_low"] for row in rows)
         high = max(row[f"{prefix}_ratio_high"] for row in rows)
-        return f"{mean(rows, f'{prefix}_ratio'):.2f} ({low:.2f} … {high:.2f})"
+        return f"{mean([row[f'{prefix}_ratio'] for row in rows]):.2f} ({low:.2f} … {high:.2f})"
 
     return cell
 
 
-def spikes(rows: list[Row]) -> str:
-    """The audit counts no further than half of the singular values."""
-    most = min(rows[0]["rows"], rows[0]["columns"]) // 2
-    return f"≥ {most}" if any(row["spikes"] == most for row in rows) else number("spikes", 1)(rows)
+def cosines(rows: list[Row]) -> str:
+    return f"{mean([max(row['row_cosine_rms'], row['column_cosine_rms']) for row in rows]):.2f}"
 
 
-def conditions(rows: list[Row]) -> str:
-    """k and t, and whether k < t < k² for their means."""
-    k, t = mean(rows, "data_recovery_sparsity"), mean(rows, "data_recovery_kept")
-    return f"k {k:.0f}, t {t:.0f}: {'yes' if k < t < k * k else 'no'}"
+def directions(rows: list[Row]) -> str:
+    return f"{mean([row['rank'] for row in rows]):.0f} of {min(rows[0]['rows'], rows[0]['columns'])}"
 
 
-def peaks(rows: list[Row]) -> str:
-    return f"{mean(rows, 'peak'):.2f} / {mean(rows, 'peak_bound'):.2f}"
-
-
-def mean(rows: list[Row], column: str) -> float:
-    return sum(row[column] for row in rows) / len(rows)
-
-
-MEASURES: dict[str, Cell] = {
-    "entries: KS distance to a normal law": number("entries_ks"),
-    "entries: best law": word("entries_best_law"),
-    "entries: excess kurtosis": number("entries_kurtosis", 2),
-    "offsets: abs(mean) / std": number("offsets_ratio", 2),
-    "offsets: share within 10 % of the mean": number("offsets_near_mean", 2),
-    "spectrum: distance to Marchenko–Pastur": number("spectrum_distance"),
-    "spectrum: the same at equal norms": number("spectrum_rescaled"),
-    "spikes": spikes,
-    "spikes: share of the energy": number("spike_share"),
-    "norms of rows: spread": number("row_norms", 2),
-    "norms of columns: spread": number("column_norms", 2),
-    "cosines of rows: rms × √length": number("row_cosine_rms", 2),
-    "cosines of columns: rms × √length": number("column_cosine_rms", 2),
-    f"random h, k at {nets.SPARSITY:.0%}: recovery error": number("fixed_error"),
-    f"random h, k at {nets.SPARSITY:.0%}: layer ÷ shuffled": ratio("fixed"),
-    "random h, worst k: layer ÷ shuffled": ratio("recovery"),
-    "own h: recovery error": number("data_recovery_error"),
+PARTS: dict[str, Cell] = {
+    "verdict": word("verdict"),
+    "directions": directions,
+    "share of the signal": share("signal_share"),
+    "random share": share("random_share"),
+    "bulk’s distance": number("distance", 3),
+}
+REMARKS: dict[str, Cell] = {
+    "distribution that fits the entries best": word("entries_best_law"),
+    "distance to a normal distribution": number("entries_ks", 3),
+    "biases: abs(mean) / std": number("offsets_ratio", 2),
+    "biases within 10 % of the mean": share("offsets_near_mean"),
+    "cosines ÷ chance": cosines,
+    "random h: layer ÷ shuffled": ratio("recovery"),
     "own h: layer ÷ shuffled": ratio("data_recovery"),
-    "own h: k < t < k²": conditions,
-    "own h: ‖h‖∞/‖h‖ and √(log k / k)": peaks,
 }
 
 
 def of_layer(records: Sequence[Record], moment: str, name: str) -> list[Row]:
-    return [_known(row) for record in records for row in record[moment] if row["layer"] == name]
-
-
-def _known(row: Row) -> Row:
-    """A row under the names of the stored ones: audits that take layers apart have others."""
-    if "rank" not in row:
-        return row
-    off = [] if row["verdict"] == "untouched" else ["spectrum"]
-    return row | {
-        "spectrum_distance": row["distance"],
-        "spectrum_rescaled": row["distance"],  # they have no profile
-        "spikes": row["rank"],
-        "spike_share": row["signal_share"],
-        "not_random_like": ", ".join([*off, *row["remarks"].split(", ")]),
-    }
+    return [row for record in records for row in record[moment] if row["layer"] == name]
 
 
 def judged(records: Sequence[Record]) -> list[str]:
     return [row["layer"] for row in records[0]["after"] if row["verdict"] != "not judged"]
 
 
-def overview(variants: dict[str, list[Record]]) -> str:
-    """How many layers pass each aspect, over all seeds, before → after."""
-
-    def passed(records: list[Record], aspect: str, moment: str) -> str:
-        rows = [row for name in judged(records) for row in of_layer(records, moment, name)]
-        return f"{sum(aspect not in row['not_random_like'].split(', ') for row in rows)}/{len(rows)}"
-
-    lines = [
-        [name, *(f"{passed(rs, aspect, 'before')} → {passed(rs, aspect, 'after')}" for aspect in ASPECTS)]
-        for name, rs in variants.items()
-    ]
-    return table(["layers that pass", *ASPECTS], lines)
+def change(cell: Cell, records: list[Record], name: str) -> str:
+    """Before → after, or one of them where both read the same."""
+    before, after = (cell(of_layer(records, moment, name)) for moment in ("before", "after"))
+    return after if before == after else f"{before} → {after}"
 
 
-def numbers(records: list[Record]) -> str:
-    """One column a layer; before → after, or one of them where both read the same."""
-
-    def change(cell: Cell, name: str) -> str:
-        before, after = (cell(of_layer(records, moment, name)) for moment in ("before", "after"))
-        return after if before == after else f"{before} → {after}"
-
-    layers = judged(records)
-    moved = [[record["moved"][name] for record in records] for name in layers]
-    lines = [["‖W − W₀‖ / ‖W₀‖", *(f"{mean_and_se(distances)[0]:.2f}" for distances in moved)]]
-    lines += [[what, *(change(cell, name) for name in layers)] for what, cell in MEASURES.items()]
-    shapes = [of_layer(records, "after", name)[0] for name in layers]
-    heads = [f"{row['layer']} ({row['rows']} × {row['columns']})" for row in shapes]
-    return table(["", *heads], lines)
-
-
-def sentences(records: list[Record]) -> str:
-    """The verdicts in words; where seeds differ, each verdict in the words of the first seed that has it."""
+def layers(variants: dict[str, list[Record]], cells: dict[str, Cell], *, moved: bool = False) -> str:
     lines = []
-    for name in judged(records):
-        for moment in ("before", "after"):
-            rows = of_layer(records, moment, name)
-            for verdict in dict.fromkeys(row["verdict"] for row in rows):
-                seeds = [seed for seed, row in enumerate(rows) if row["verdict"] == verdict]
-                lines.append([name, moment, rows[seeds[0]]["sentence"], ", ".join(map(str, seeds))])
-    return table(["layer", "training", "verdict, in the words of the first of these seeds", "seeds"], lines)
+    for net, records in variants.items():
+        for name in judged(records):
+            row = of_layer(records, "after", name)[0]
+            line = [net, f"{name}, {row['rows']} × {row['columns']}"]
+            if moved:
+                line.append(f"{mean([record['moved'][name] for record in records]):.2f}")
+            lines.append(line + [change(cell, records, name) for cell in cells.values()])
+    head = ["net", "layer", *(["moved by"] if moved else []), *cells]
+    return table(head, lines)
 
 
-def section(name: str, records: list[Record]) -> str:
-    variant = nets.VARIANTS[name]
-    error = percent([record["test_error"] for record in records])
-    return f"""### {name}
+def needs(variants: dict[str, list[Record]]) -> str:
+    """Accuracy with all layers treated at once, over seeds."""
+    treatments = list(next(iter(variants.values()))[0]["needed"]["together"])
+    lines = []
+    for net, records in variants.items():
+        found = [record["needed"] for record in records]
+        values = [[one["untreated"] for one in found]]
+        values += [[one["together"][treatment] for one in found] for treatment in treatments]
+        lines.append([net, *map(percent, values)])
+    return table(["net", "untreated", *treatments], lines)
 
-{variant.epochs} epochs from a step size of {variant.rate:g}; test error {error} %, {len(records)} seeds.
 
-{numbers(records)}
+def alone(variants: dict[str, list[Record]]) -> str:
+    """Change of accuracy with one layer treated, in points; the mean over seeds."""
+    treatments = list(next(iter(variants.values()))[0]["needed"]["together"])
+    lines = []
+    for net, records in variants.items():
+        for name in judged(records):
+            found = [record["needed"]["layers"][name] for record in records]
+            cells = [f"{100 * mean([one[treatment][0] for one in found]):+.1f}" for treatment in treatments]
+            lines.append([net, name, *(cell.replace("-", "−") for cell in cells)])
+    return table(["net", "layer", *treatments], lines)
 
-{sentences(records)}
-"""
+
+def sentences(variants: dict[str, list[Record]]) -> str:
+    lines = []
+    for net, records in variants.items():
+        for name in judged(records):
+            lines.append([net, name, of_layer(records[:1], "after", name)[0]["sentence"]])
+    return table(["net", "layer", "after training, first seed"], lines)
+
+
+def nets_in_words(variants: dict[str, list[Record]]) -> str:
+    lines = []
+    for net, records in variants.items():
+        plan = nets.VARIANTS[net]
+        error = percent([record["test_error"] for record in records])
+        lines.append(
+            f"- {net}: {plan.epochs} epochs from a step size of {plan.rate:g}, weight decay {plan.decay:g}; "
+            f"test error {error} %, {counted(len(records), 'seed')}."
+        )
+    lines += [f"- {net}: not measured yet." for net in nets.VARIANTS if net not in variants]
+    return "\n".join(lines)
 
 
 def page() -> None:
     records = nets.read()
-    variants = {
-        name: [records[variant.key(seed)] for seed in range(variant.seeds)]
-        for name, variant in nets.VARIANTS.items()
-    }
-    parts = [section(name, found) for name, found in variants.items()]
-    text = f"""Before → after training; mean over seeds ± standard error where it shows (of 2 or 3 seeds:
-a rough one), brackets from the lowest to the highest end of the seeds' 95 % intervals. Layers with a side
-below 32 (the output layers) are not judged. The MLP's offsets start at 0, which counts as constant. Random h
-have k non-zeros, {nets.SPARSITY:.0%} of the shorter side (at least 2), or as many as the layer does worst at
-against its own entries shuffled: a maximum of three, which tends to lie above 1 for random layers too. Own h
-are made by the layer itself and not by the shuffled one, so that random layers come out below 1: compare with
-the value before training.
-`python -m experiments.audit.run` runs it.
+    variants: dict[str, list[Record]] = {}
+    for name, variant in nets.VARIANTS.items():
+        done = [variant.key(seed) for seed in range(variant.seeds) if variant.key(seed) in records]
+        if done:
+            variants[name] = [records[key] for key in done]
+    put_between_marks(
+        DOCS / "audit.md",
+        f"""The nets:
 
-{overview(variants)}
+{nets_in_words(variants)}
 
-{chr(10).join(parts)}"""
-    put_between_marks(DOCS / "audit.md", text)
+Before → after training, means over seeds. The output layers have ten rows and are not judged. “Moved by” is
+‖W − W₀‖ ÷ ‖W₀‖.
+
+{layers(variants, PARTS, moved=True)}
+
+{sentences(variants)}
+
+**What the nets need.** Accuracy in %, on {nets.TESTED:,} test inputs, ± standard error over seeds, with all
+layers treated at once:
+
+{needs(variants)}
+
+One layer treated, the others as trained; change of accuracy in points:
+
+{alone(variants)}
+
+**The old tests**, which are remarks now. Biases that are all 0, as the MLPs’ before training, count as
+constant. Random h are at the sparsity where the layer does surely worst; brackets go from the lowest to the
+highest end of the seeds’ 95 % intervals.
+
+{layers(variants, REMARKS)}
+""",
+    )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
-"""Are trained nets random-like? MLPs on MNIST and small CNNs on CIFAR-10, audited before and after training.
+"""What does training leave of random weights? MLPs on MNIST and small CNNs on CIFAR-10, before and after it.
 
     python -m experiments.audit.run --data-root DIR       (DIR/mnist and DIR/cifar10: official files)
+    python -m experiments.audit.run --quick               (embedded digits, under a minute, into runs/quick)
 
 784-1000-1000-10 from He's Gaussian weights, with and without weight decay; a CNN of three convolutions and
 two linear layers from PyTorch's own uniform weights. SGD with momentum 0.9, batch 100, a step size that falls
-linearly to 0, pixels in [0, 1]. Each net is written down as soon as it is audited: an interrupted run goes on
-where it stopped. Results in results/; `make docs` makes tables of them. Trained weights stay in
-runs/: take the results away and the same nets are audited anew, in half a minute.
+linearly to 0, pixels in [0, 1]. Each net is audited before and after training, and tested with the bulk of
+its layers replaced and with their signal removed. Each is written down as soon as it is done: an interrupted
+run resumes where it stopped. Results in results/; `make docs` makes tables of them. Trained weights stay in
+runs/: without the results the same nets are measured anew, in minutes.
 """
 
 from __future__ import annotations
@@ -29,21 +31,41 @@ from torch.nn import functional as F
 from obverse._core.random import BATCHES, INITIAL, derive_generator, derive_seed
 from obverse.data import Dataset, load
 from obverse.nets import relu_mlp
-from obverse.weights import audit
+from obverse.weights import Treatment, ablate, audit
 from obverse.weights.results import rows
 
 from .._lab.places import RUNS
 
 FILE = Path(__file__).parent / "results" / "nets.jsonl"
 WEIGHTS = RUNS / "audit-trained-nets"
+QUICK_FILE = RUNS / "quick" / "audit" / "nets.jsonl"
 BATCH = 100
 MOMENTUM = 0.9
-SPARSITY = 0.05  # non-zeros of random h, as a share of a layer's shorter side
+TESTED = 2000  # test inputs for what the net needs
+TREATMENTS: tuple[Treatment, ...] = (
+    "signal only",
+    "bulk resampled",
+    "signal removed",
+    "random directions removed",
+)
+RATIO = ("ratio", "ratio_low", "ratio_high")
+COLUMNS = (  # of the audit's table
+    *("layer", "rows", "columns", "verdict", "sentence", "remarks", "family_p"),
+    *("rank", "signal_share", "random_share", "distance", "distance_null"),
+    *("entries_best_law", "entries_ks", "offsets_ratio", "offsets_near_mean"),
+    *("row_cosine_rms", "column_cosine_rms"),
+    *(f"{source}{name}" for source in ("recovery_", "data_recovery_") for name in RATIO),
+)
 
 
 def mlp(seed: int) -> nn.Sequential:
     """784-1000-1000-10 with Gaussian weights, N(0, 2/fan_in), and biases 0."""
     return relu_mlp((1, 28, 28), (1000, 1000), 10, generator=derive_generator(seed, INITIAL))
+
+
+def small_mlp(seed: int) -> nn.Sequential:
+    """64-128-128-10, to try this out on digits."""
+    return relu_mlp((1, 8, 8), (128, 128), 10, generator=derive_generator(seed, INITIAL))
 
 
 def cnn(seed: int) -> nn.Sequential:
@@ -95,6 +117,8 @@ VARIANTS = {
     "CNN on CIFAR-10": Variant(cnn, "cifar10", 10, 0.05, 0.0, 2),
 }
 
+QUICK = {"MLP on digits": Variant(small_mlp, "digits", 5, 0.1, 5e-4, 1)}
+
 
 def train(net: nn.Module, data: Dataset, variant: Variant, seed: int) -> None:
     optimizer = torch.optim.SGD(net.parameters(), variant.rate, MOMENTUM, weight_decay=variant.decay)
@@ -123,30 +147,22 @@ def test_error(net: nn.Module, data: Dataset) -> float:
 
 
 def audited(net: nn.Module, inputs: Tensor) -> list[dict[str, Any]]:
-    """The audit's table, one row a layer, with what it leaves out.
+    """The columns of the audit's table that the page shows, one row per layer."""
+    found = rows(audit(net, data=inputs))
+    return [{name: _short(row[name]) for name in COLUMNS} for row in found]
 
-    That table has recovery at the sparsity where the layer does worst, which differs between seeds; nets are
-    compared at `SPARSITY`. And what its own activations have of the theorem's conditions.
-    """
-    found = audit(net, data=inputs)
-    result = []
-    for row, layer in zip(rows(found), found, strict=True):
-        random = [one for one in layer.reversal if one.source == "random"]
-        more: dict[str, Any] = {}
-        if random:
-            wanted = SPARSITY * min(layer.rows, layer.columns)
-            fixed = min(random, key=lambda one: abs(one.sparsity - wanted))
-            more = {
-                "fixed_sparsity": fixed.sparsity,
-                "fixed_error": fixed.layer.error.value,
-                "fixed_ratio": fixed.ratio.value,
-                "fixed_ratio_low": fixed.interval[0],
-                "fixed_ratio_high": fixed.interval[1],
-            }
-        if own := layer.worst("data"):
-            more |= {"peak": own.peak, "peak_bound": own.peak_bound}
-        result.append({name: _short(value) for name, value in (row | more).items()})
-    return result
+
+def needed(net: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
+    """Accuracy with the bulk or the signal of all layers treated at once, and of each one alone."""
+    found = ablate(net, x, y, treatments=TREATMENTS, curve=False, generator=torch.Generator().manual_seed(0))
+    return {
+        "untreated": found.untreated.value,
+        "together": {one.treatment: one.score.value for one in found.together},
+        "layers": {
+            layer.name: {one.treatment: [one.score.change, one.score.error] for one in layer.effects}
+            for layer in found.treated
+        },
+    }
 
 
 def _short(value: Any) -> Any:
@@ -188,19 +204,21 @@ def trained_and_audited(variant: Variant, seed: int, data: Dataset) -> dict[str,
         "moved": changes(initial, net),
         "before": audited(initial, data.test_x),
         "after": audited(net, data.test_x),
+        "needed": needed(net, data.test_x[:TESTED], data.test_y[:TESTED]),
     }
 
 
-def read() -> dict[str, dict[str, Any]]:
+def read(file: Path = FILE) -> dict[str, dict[str, Any]]:
     """The nets done so far, by key."""
-    lines = FILE.read_text(encoding="utf-8").splitlines() if FILE.exists() else []
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return {record["key"]: record for record in map(json.loads, lines)}
 
 
-def run(data_root: str | None = None) -> None:
-    FILE.parent.mkdir(parents=True, exist_ok=True)
-    for name, variant in VARIANTS.items():
-        done = read()
+def run(data_root: str | None = None, *, quick: bool = False) -> None:
+    file, variants = (QUICK_FILE, QUICK) if quick else (FILE, VARIANTS)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for name, variant in variants.items():
+        done = read(file)
         todo = [seed for seed in range(variant.seeds) if variant.key(seed) not in done]
         if not todo:
             continue
@@ -208,14 +226,16 @@ def run(data_root: str | None = None) -> None:
         for seed in todo:
             print(f"{name}, seed {seed}", flush=True)
             record = trained_and_audited(variant, seed, data)
-            with FILE.open("a", encoding="utf-8") as lines:
+            with file.open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data-root", help="folder that holds mnist/ and cifar10/")
-    run(parser.parse_args().data_root)
+    parser.add_argument("--quick", action="store_true", help="a small net on embedded digits")
+    options = parser.parse_args()
+    run(options.data_root, quick=options.quick)
 
 
 if __name__ == "__main__":
