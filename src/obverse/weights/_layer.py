@@ -41,6 +41,8 @@ def audit_layer(
         "rows": weight.rows,
         "columns": weight.columns,
     }
+    if weight.groups > 1:
+        return LayerAudit(**about, verdict="not judged", sentence=f"not judged: {weight.in_groups}")
     side = min(weight.rows, weight.columns)
     if side < thresholds.min_side:
         sentence = f"too small to judge (a side of {side}, at least {thresholds.min_side} needed)"
