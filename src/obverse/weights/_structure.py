@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -63,6 +63,14 @@ class Arrangement:
     blocks: Number
     kurtosis: float  # excess, once rows and columns have equal norms
 
+    def doubted(self, other: Arrangement) -> Arrangement:
+        """Cosines and blocks beside whichever of two nulls is less surprised by them."""
+        rows, columns = (
+            max(pair, key=lambda one: _p(one.rms)) for pair in zip(self.cosines, other.cosines, strict=True)
+        )
+        blocks = max(self.blocks, other.blocks, key=_p)
+        return replace(self, cosines=(rows, columns), blocks=blocks)
+
     def values(self) -> dict[str, float]:
         """The numbers alone, by name."""
         rows, columns = self.cosines
@@ -73,6 +81,10 @@ class Arrangement:
             "columns": columns.rms.value,
             "blocks": self.blocks.value,
         }
+
+
+def _p(number: Number) -> float:
+    return 1.0 if number.p is None else number.p
 
 
 @torch.no_grad()
