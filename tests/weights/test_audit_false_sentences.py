@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from obverse.weights import LayerAudit, audit
+from obverse.weights._structure import block_contrast, equalize_
 from obverse.weights._verdict import Thresholds
 from weights.exact_spectra import not_above
 
@@ -165,9 +166,7 @@ def test_there_is_no_cliff_in_the_number_of_directions(spikes):
 def test_a_mean_is_no_direction():
     layer = looked_at(normal(256, 256) + 0.1)
     assert layer.parts.rank == 0
-    words = (
-        "the mean of the entries (0.0964 standard deviations) holds 0.9\u00a0% of the energy and was taken off"
-    )
+    words = "the mean of the entries (0.0964 standard deviations) holds 0.9\u00a0% of the energy and was taken off"
     assert layer.sentence.startswith(f"{words} first; without it, {NOTHING}")
     assert layer.verdict == SIGNAL  # 0.0964: of this draw, by NumPy
     assert layer.random_share.value == pytest.approx(1 / 1.01, abs=0.002)
@@ -208,6 +207,17 @@ def test_the_rows_of_noise_with_a_profile_are_not_called_correlated():
         remarks = {one.aspect for one in layer.findings if one.random_like is False}
         assert remarks.isdisjoint({"correlations", "blocks"})
         assert "norms" in remarks
+
+
+def test_signs_with_a_profile_are_measured():
+    """Without the profile their excess kurtosis is −2 but for rounding, to either side."""
+    for seed in range(6):
+        profile = (0.5 * normal(192, 1, seed + 50)).exp() * (0.5 * normal(1, 192, seed + 90)).exp()
+        signs = normal(192, 192, seed).sign()
+        assert block_contrast(equalize_(signs * profile), -2 - 1e-7).value < 0.01  # rounding alone
+    layer = looked_at(signs * profile)
+    assert layer.verdict == FINE
+    assert "blocks" not in {one.aspect for one in layer.findings if one.random_like is False}
 
 
 def test_of_blocks_of_different_scale_no_share_is_surely_random():

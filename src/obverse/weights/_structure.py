@@ -222,7 +222,7 @@ def block_contrast(equalized: Tensor, kurtosis: float) -> Number:
     cells = energies / energies.mean()
     # equal norms leave (rows − 1)(columns − 1) of the squares free, and the kurtosis that much too small
     free = (equalized.shape[0] - 1) * (equalized.shape[1] - 1)
-    null = math.sqrt((2 + kurtosis) * cells.numel() / free)
+    null = math.sqrt(max(2 + kurtosis, 0.0) * cells.numel() / free)  # of ±1, −2 but for rounding
     value = math.sqrt(float((cells - 1).square().sum()) / degrees)
     p = float(chi2.sf(degrees * (value / null) ** 2, degrees)) if null > 0 else 1.0
     return Number(value, null / math.sqrt(2 * degrees), null, p)
