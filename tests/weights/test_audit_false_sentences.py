@@ -166,8 +166,9 @@ def test_there_is_no_cliff_in_the_number_of_directions(spikes):
 def test_a_mean_is_no_direction():
     layer = looked_at(normal(256, 256) + 0.1)
     assert layer.parts.rank == 0
-    words = "the mean of the entries (0.0964 standard deviations) holds 0.9\u00a0% of the energy and was taken off"
-    assert layer.sentence.startswith(f"{words} first; without it, {NOTHING}")
+    held = "holds 0.9\u00a0% of the energy and was taken off first"
+    words = f"the mean of the entries (0.0964 standard deviations) {held}"
+    assert layer.sentence.startswith(f"{words}; without it, {NOTHING}")
     assert layer.verdict == SIGNAL  # 0.0964: of this draw, by NumPy
     assert layer.random_share.value == pytest.approx(1 / 1.01, abs=0.002)
     far = looked_at(normal(64, 64) + 3)
