@@ -103,8 +103,9 @@ class TakenApart:
 def _taken_apart(net: nn.Module, weight: Weight, alpha: float, seed: int) -> TakenApart:
     matrix = finite(matrix_of(net, weight), weight.name)
     if weight.groups > 1:
-        nothing = nothing_to_tell(*matrix.shape, (0, 0), alpha, weight.in_groups)
-        return TakenApart(weight, Parts(matrix, nothing, *(torch.zeros(side) for side in matrix.shape)))
+        rows, columns = matrix.shape
+        nothing = nothing_to_tell(rows, columns, (0, 0), alpha, weight.in_groups)
+        return TakenApart(weight, Parts(matrix, nothing, torch.zeros(rows), torch.zeros(columns)))
     return TakenApart(weight, decompose(matrix, alpha=alpha, generator=_generator(seed, weight.name)))
 
 
