@@ -94,7 +94,7 @@ def test_the_table_fits_and_says_what_matters(obverse, monkeypatch, file, width,
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
     assert lines[0] == f"h2: {AUDIT.layers[1].parts.sentence}"
-    assert lines[1] == f"h3: {AUDIT.layers[2].parts.sentence}"
+    assert lines[1] == "h3: off"  # the deciding finding, which knows of blocks too
     assert set(lines[2].split()) >= set(titles.split())
     assert all(len(line) <= width for line in lines[2:8])
     rows = {line.split()[0]: line for line in lines[4:8]}
@@ -469,3 +469,19 @@ def test_which_file_of_a_folder_is_audited_is_said_and_kept(
     ran = obverse("audit", weights.parent)
     assert ran.code == 2
     assert "other.npy, weights.npz" in ran.err
+
+
+def test_what_the_terminal_says_first_is_what_the_verdict_rests_on(obverse, tmp_path, monkeypatch):
+    """The spectrum of blocks, or of what a mean leaves, is that of noise: alone, that would be false."""
+    monkeypatch.setenv("COLUMNS", "100")
+    random = np.random.default_rng(5)
+    blocks = np.zeros((128, 128), np.float32)
+    for start in (0, 64):
+        blocks[start : start + 64, start : start + 64] = random.standard_normal((64, 64))
+    shifted = random.standard_normal((64, 64)).astype(np.float32) + 5
+    np.savez(tmp_path / "w.npz", blocks=blocks, shifted=shifted)
+    said = " ".join(obverse("audit", tmp_path / "w.npz", "--samples", "4").out.split())
+    assert re.search(r"blocks: no direction [^*]*, but blocks have different scales \(spread \d", said)
+    assert re.search(r"shifted: the mean of the entries \(\S+ standard deviations\) holds 9", said)
+    assert re.search(r"blocks 128×128 \S+ \S+ 0/128 .{0,60} structured otherwise\*", said)
+    assert re.search(r"shifted 64×64 \S+ \S+ 0/64 .{0,60} mostly signal\*", said)

@@ -1,10 +1,13 @@
 """Matrices about which the audit once said something false; NumPy's singular values are the oracle."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
 
 from obverse.weights import LayerAudit, audit
+from obverse.weights._structure import block_contrast, equalize_
 from obverse.weights._verdict import Thresholds
 from weights.exact_spectra import not_above
 
@@ -163,13 +166,65 @@ def test_there_is_no_cliff_in_the_number_of_directions(spikes):
 def test_a_mean_is_no_direction():
     layer = looked_at(normal(256, 256) + 0.1)
     assert layer.parts.rank == 0
-    words = f"{NOTHING}; the mean of the entries, 0.10 of their standard deviation, was taken off first"
-    assert layer.sentence.startswith(words)
+    held = "holds 0.9\u00a0% of the energy and was taken off first"
+    words = f"the mean of the entries (0.0964 standard deviations) {held}"
+    assert layer.sentence.startswith(f"{words}; without it, {NOTHING}")
+    assert layer.verdict == SIGNAL  # 0.0964: of this draw, by NumPy
     assert layer.random_share.value == pytest.approx(1 / 1.01, abs=0.002)
     far = looked_at(normal(64, 64) + 3)
     assert far.verdict == MOSTLY
-    assert far.sentence.startswith("the mean of the entries holds 9")
+    assert re.match(r"the mean of the entries \(\d\.\d\d standard deviations\) holds 9", far.sentence)
     assert far.random_share.value == pytest.approx(0.1, abs=0.02)
+
+
+def test_a_mean_and_directions_that_carry_most_together_are_mostly_signal():
+    layer = looked_at(planted(128, 128, 1, 9.0) + 0.7)
+    assert layer.mean_share < 0.5
+    assert layer.parts.signal_share.value < 0.5
+    assert layer.random_share.high < 0.5
+    assert layer.verdict == MOSTLY
+    assert "was taken off first" in layer.sentence
+
+
+@pytest.mark.parametrize("scale", [1.0, -0.3])
+def test_a_permutation_is_not_like_random_numbers_and_has_no_zero_singular_value(scale):
+    order = torch.randperm(96, generator=torch.Generator().manual_seed(4))
+    for matrix in (torch.eye(96)[order], torch.diag(normal(96, 1)[:, 0])[order]):
+        layer = looked_at(scale * matrix)
+        assert layer.verdict == OTHERWISE
+        assert layer.parts.null_directions == 0
+        assert "singular value" not in layer.sentence
+        assert "is not like that of random numbers" in layer.sentence
+        assert "99 % of the entries are exactly 0".replace(" %", "\u00a0%") not in layer.sentence  # 98.95 %
+        assert "98.9\u00a0% of the entries are exactly 0" in layer.sentence
+
+
+def test_the_rows_of_noise_with_a_profile_are_not_called_correlated():
+    generator = torch.Generator().manual_seed(8)
+    for seed in range(3):
+        rows, columns = (torch.randn(*side, generator=generator).exp() for side in ((128, 1), (1, 256)))
+        layer = looked_at(normal(128, 256, seed) * rows * columns)
+        assert layer.verdict == FINE
+        remarks = {one.aspect for one in layer.findings if one.random_like is False}
+        assert remarks.isdisjoint({"correlations", "blocks"})
+        assert "norms" in remarks
+
+
+def test_signs_with_a_profile_are_measured():
+    """Without the profile their excess kurtosis is −2 but for rounding, to either side."""
+    for seed in range(6):
+        profile = (0.5 * normal(192, 1, seed + 50)).exp() * (0.5 * normal(1, 192, seed + 90)).exp()
+        signs = normal(192, 192, seed).sign()
+        assert block_contrast(equalize_(signs * profile), -2 - 1e-7).value < 0.01  # rounding alone
+    layer = looked_at(signs * profile)
+    assert layer.verdict == FINE
+    assert "blocks" not in {one.aspect for one in layer.findings if one.random_like is False}
+
+
+def test_of_blocks_of_different_scale_no_share_is_surely_random():
+    layer = looked_at(torch.block_diag(normal(96, 96), normal(96, 96, 1)))
+    assert layer.verdict == OTHERWISE
+    assert layer.random_share.low == 0
 
 
 def family(name: str, rows: int, columns: int, generator: torch.Generator) -> torch.Tensor:
@@ -191,7 +246,11 @@ FAMILIES = ["normal", "uniform", "t6", "mean", "0.5", "0.9", "0.95"]
 def false_alarms(name: str, rows: int, columns: int, matrices: int) -> int:
     generator = torch.Generator().manual_seed(rows)
     nets = {f"{at}": family(name, rows, columns, generator) for at in range(matrices)}
-    return sum(layer.verdict != FINE for layer in audit(nets, samples=8))
+    layers = audit(nets, samples=8).layers
+    if name == "mean":  # it is there, and is told; what it leaves is noise
+        assert all("the mean of the entries" in layer.sentence for layer in layers)
+        return sum(layer.parts.grade != FINE for layer in layers)
+    return sum(layer.verdict != FINE for layer in layers)
 
 
 # of a direction above the law, of a value below it, and of the distance to the law, each at the level 0.001

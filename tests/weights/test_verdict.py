@@ -250,12 +250,13 @@ def test_entries_that_change_the_recovery_are_said_to():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"zeros": 0.5}, "50% of the entries are exactly 0 (pruned)"),
+        ({"zeros": 0.5}, "50\u00a0% of the entries are exactly 0"),
+        ({"zeros": 0.9999}, "more than 99.9\u00a0% of the entries are exactly 0"),
         ({"zeros": 0.04}, None),
         ({"distinct": 2}, "entries take only 2 values"),
-        ({"distinct": 255, "step": 0.1}, "entries lie on a grid of 255 values (quantized)"),
+        ({"distinct": 255, "step": 0.1}, "entries lie on a grid of 255 values"),
         ({"distinct": 255}, None),
-        ({"zeros": 0.5, "distinct": 16, "step": 0.1}, "(pruned), entries lie on a grid of 16 values"),
+        ({"zeros": 0.5, "distinct": 16, "step": 0.1}, "exactly 0, entries lie on a grid of 16 values"),
     ],
 )
 def test_pruned_and_quantized_entries_are_told_by_their_values(changes, words):
@@ -284,15 +285,16 @@ def test_offsets(mean, std, ratio, constant, words):
 def test_the_mean_has_its_own_name_and_its_share_of_the_energy():
     layer = replace(fine(), entries=replace(made_entries(), mean=Number(0.02, 0.001, 0.0, 1e-9)))
     found = layer.judged(mean_share=0.04)
-    assert found.verdict == UNTOUCHED
-    assert found.sentence.endswith(
-        "the mean of the entries, 0.20 of their standard deviation, was taken off first"
+    assert found.verdict == SIGNAL
+    assert found.sentence.startswith(
+        "the mean of the entries (0.200 standard deviations) holds 4\u00a0% of the energy and was taken "
+        "off first; without it, no direction"
     )
     assert found.parts.random_share == Interval(*(pytest.approx(one * 0.96) for one in (1.0, 0.99, 1.0)))
     whole = layer.judged(mean_share=0.8)
     assert whole.verdict == MOSTLY
     assert whole.sentence.startswith(
-        "the mean of the entries holds 80% of the energy and was taken off first; no"
+        "the mean of the entries (0.200 standard deviations) holds 80\u00a0% of the energy"
     )
     assert whole.sentence.count("the mean") == 1
 

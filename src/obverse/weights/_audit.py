@@ -54,7 +54,7 @@ def audit(
         return audit_layer(
             weight,
             thresholds,
-            own=None if weight.module is None else own.get(weight.module),
+            own=_of(weight, own),
             keep=keep,
             samples=samples,
             exact=exact,
@@ -76,6 +76,11 @@ def _name(net: WeightSource) -> str:
     if isinstance(net, nn.Module):
         return type(net).__name__
     return Path(net).name if isinstance(net, Path | str) else "weights"
+
+
+def _of(weight: Weight, own: dict[str, Tensor]) -> Tensor | None:
+    found = None if weight.module is None else own.get(weight.module)
+    return None if found is None else found[:, weight.first_output : weight.first_output + weight.rows]
 
 
 def _own_activations(

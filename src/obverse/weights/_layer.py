@@ -41,6 +41,8 @@ def audit_layer(
         "rows": weight.rows,
         "columns": weight.columns,
     }
+    if weight.groups > 1:
+        return LayerAudit(**about, verdict="not judged", sentence=f"not judged: {weight.in_groups}")
     side = min(weight.rows, weight.columns)
     if side < thresholds.min_side:
         sentence = f"too small to judge (a side of {side}, at least {thresholds.min_side} needed)"
@@ -84,6 +86,10 @@ def audit_layer(
     mean_share = min((mean / root_mean_square(matrix)) ** 2, 1.0)
     centred = matrix - mean if mean else matrix
     parts = decompose(centred, alpha=thresholds.level, exact=exact, generator=generator)
+    if mean and parts.summary.below:  # of a permutation, say, the mean is one of many equal directions
+        whole = decompose(matrix, alpha=thresholds.level, exact=exact, generator=generator)
+        if len(whole.summary.below) < len(parts.summary.below):
+            centred, parts, mean_share = matrix, whole, 0.0
     arranged = arrange(centred, parts, generator)
     biases = None if bias is None else offsets(bias)
     judged = judge(thresholds, found, biases, parts.summary, arranged, reversal, dead, mean_share)
@@ -109,10 +115,19 @@ def arrange(centred: Tensor, parts: Parts, generator: torch.Generator) -> Arrang
     """Norms, cosines and blocks of what the signal leaves: what is told as signal is not told again."""
     rest = without_signal(centred, parts, generator)
     kurtosis = fourth_moment(rest) / root_mean_square(rest) ** 4 - 3
-    shuffles = shuffles_for(kurtosis, *rest.shape)
-    null: Null | None = shuffled_null(rest, kurtosis, shuffles, generator) if shuffles else None
+    null = _null(rest, kurtosis, generator)
     found = arrangement(rest, kurtosis, generator)
-    return found if null is None else null.beside(found)
+    if null is None:
+        return found
+    # Heavy tails or a profile? Shuffled, a profile becomes tails, which are another null for what is measured
+    # without it. What is remarked must be unlikely under both.
+    apart = _null(rest, found.kurtosis, generator)
+    return null.beside(found).doubted(found if apart is None else apart.beside(found))
+
+
+def _null(matrix: Tensor, kurtosis: float, generator: torch.Generator) -> Null | None:
+    shuffles = shuffles_for(kurtosis, *matrix.shape)
+    return shuffled_null(matrix, kurtosis, shuffles, generator) if shuffles else None
 
 
 def mean_stands_out(found: Entries, level: float) -> bool:

@@ -48,8 +48,15 @@ class Flipped:
         return len(probabilities), probabilities
 
     def distance(self, value: float) -> Number:
-        """Beside what such noise has; the tail is the extreme-value law that dense noise has too."""
+        """Beside what such noise has; the tail is the extreme-value law that dense noise has too.
+
+        Where signs hardly change the spectrum, as that of a permutation, it is a matter of where the entries
+        are, and noise has others.
+        """
         spread = float(self.distances.std(ddof=1)) * math.sqrt(1 + 1 / len(self.distances))
+        dense = law.distance_number(value, self.values.shape[1])
+        if dense.spread is not None and spread < dense.spread / 2:
+            return dense
         mean = float(self.distances.mean())
         return Number(value, spread, mean, law.gumbel_sf(value, mean, spread))
 

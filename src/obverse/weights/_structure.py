@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -63,6 +63,14 @@ class Arrangement:
     blocks: Number
     kurtosis: float  # excess, once rows and columns have equal norms
 
+    def doubted(self, other: Arrangement) -> Arrangement:
+        """Cosines and blocks beside whichever of two nulls is less surprised by them."""
+        rows, columns = (
+            max(pair, key=lambda one: _p(one.rms)) for pair in zip(self.cosines, other.cosines, strict=True)
+        )
+        blocks = max(self.blocks, other.blocks, key=_p)
+        return replace(self, cosines=(rows, columns), blocks=blocks)
+
     def values(self) -> dict[str, float]:
         """The numbers alone, by name."""
         rows, columns = self.cosines
@@ -73,6 +81,10 @@ class Arrangement:
             "columns": columns.rms.value,
             "blocks": self.blocks.value,
         }
+
+
+def _p(number: Number) -> float:
+    return 1.0 if number.p is None else number.p
 
 
 @torch.no_grad()
@@ -210,7 +222,7 @@ def block_contrast(equalized: Tensor, kurtosis: float) -> Number:
     cells = energies / energies.mean()
     # equal norms leave (rows − 1)(columns − 1) of the squares free, and the kurtosis that much too small
     free = (equalized.shape[0] - 1) * (equalized.shape[1] - 1)
-    null = math.sqrt((2 + kurtosis) * cells.numel() / free)
+    null = math.sqrt(max(2 + kurtosis, 0.0) * cells.numel() / free)  # of ±1, −2 but for rounding
     value = math.sqrt(float((cells - 1).square().sum()) / degrees)
     p = float(chi2.sf(degrees * (value / null) ** 2, degrees)) if null > 0 else 1.0
     return Number(value, null / math.sqrt(2 * degrees), null, p)

@@ -1,7 +1,7 @@
 """From numbers to sentences: what a layer's parts come to, and remarks about what else was measured.
 
 Not for measuring. The verdict is the grade of the decomposition, but for two structures that it cannot see:
-a mean that holds most of the energy, and blocks of different scale. Remarks say where entries, biases,
+a mean of the entries that stands out, and blocks of different scale. Remarks say where entries, biases,
 norms, cosines, blocks or recovery differ from those of random numbers; they decide nothing.
 """
 
@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from .._core import BadInput, counted
+from .._core import FIXED, BadInput, brief, counted, number
 from .results import (
     Correlations,
     Decomposition,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ._structure import Arrangement
 
 PRUNED_FROM = 0.05  # share of exact zeros
-MEAN_IS_ALL = 0.5  # of the energy
+MOSTLY = 0.5  # of the energy
 
 
 @dataclass(frozen=True)
@@ -65,21 +65,25 @@ def judge(
     ]
     said = [one.sentence for one in (*shown, blocked, recovery) if one.random_like is False]
     verdict: Verdict = parts.grade
-    if blocked.random_like is False and verdict == "untouched":
+    share = parts.random_share
+    if mean_share and verdict in ("untouched", "signal in a random bulk"):
+        signal = parts.signal_share.value if parts.signal_share else 0.0
+        carried = mean_share + (1 - mean_share) * signal
+        verdict = "mostly signal" if carried > MOSTLY else "signal in a random bulk"
+        if verdict != parts.grade:
+            (mean,) = _mean(entries, mean_share)
+            deciding = Finding("parts", False, f"{mean.sentence}; without it, {parts.sentence}", True)
+            said.remove(mean.sentence)
+    if blocked.random_like is False and parts.grade == "untouched" and verdict != "mostly signal":
         # the spectrum of two diagonal blocks is that of one matrix of noise
         verdict = "structured otherwise"
-        deciding = Finding("parts", False, f"{parts.sentence}, but {blocked.sentence}", True)
+        deciding = Finding("parts", False, f"{deciding.sentence}, but {blocked.sentence}", True)
         said.remove(blocked.sentence)
-    if mean_share > MEAN_IS_ALL and verdict in ("untouched", "signal in a random bulk"):
-        verdict = "mostly signal"
-        deciding = Finding(
-            "parts", False, f"{_mean(entries, mean_share)[0].sentence}; {parts.sentence}", True
-        )
-        said = [one for one in said if one not in deciding.sentence]
-    share = parts.random_share
-    if share is not None and mean_share:
-        low, high = (bound * (1 - mean_share) for bound in (share.low, share.high))
-        parts = replace(parts, random_share=Interval(share.value * (1 - mean_share), low, high))
+    if share is not None and blocked.random_like is False and verdict == "structured otherwise":
+        share = replace(share, low=0.0)  # numbers in blocks of different scale are not known to be random
+    if share is not None:
+        left = 1 - mean_share
+        parts = replace(parts, random_share=Interval(share.value * left, share.low * left, share.high * left))
     return Judgement(verdict, "; ".join([deciding.sentence, *said]), (deciding, *remarks), parts)
 
 
@@ -98,25 +102,29 @@ def _mean(entries: Entries, mean_share: float) -> list[Finding]:
     if not mean_share:
         return []
     times = abs(entries.mean.value) / entries.scale.value
-    size = f"{times:.2f}" if times < 100 else f"{times:.3g}"
-    words = f"the mean of the entries, {size} of their standard deviation, was taken off first"
-    if mean_share > MEAN_IS_ALL:
-        words = f"the mean of the entries holds {mean_share:.0%} of the energy and was taken off first"
-    return [Finding("mean", False, words)]
+    words = f"the mean of the entries ({number(times)} standard deviations) holds {_share(mean_share)} of the"
+    return [Finding("mean", False, f"{words} energy and was taken off first")]
+
+
+def _share(share: float) -> str:
+    """In percent; a hundred only where it is all."""
+    if 0.999 < share < 1:
+        return f"more than 99.9{FIXED}%"
+    return f"{brief(math.floor(1000 * share) / 10)}{FIXED}%" if share >= 0.001 else f"less than 0.1{FIXED}%"
 
 
 def _entries(thresholds: Thresholds, entries: Entries) -> Finding:
     normal = not _unlikely(entries.ks, thresholds) or entries.ks.value < thresholds.normal_distance
     parts = []
     if entries.zeros >= PRUNED_FROM:
-        parts.append(f"{entries.zeros:.0%} of the entries are exactly 0 (pruned)")
+        parts.append(f"{_share(entries.zeros)} of the entries are exactly 0")
     if entries.distinct is not None and entries.distinct <= 2:
         parts.append(f"entries take only {counted(entries.distinct, 'value')}")
     elif entries.step is not None:
-        parts.append(f"entries lie on a grid of {entries.distinct} values (quantized)")
+        parts.append(f"entries lie on a grid of {entries.distinct} values")
     if not parts and not normal:
         law = entries.best_law
-        named = f"{law} rather than normal" if law != "normal" else "not normal"
+        named = f"closer to {law} than to normal" if law != "normal" else "not normal"
         parts.append(f"entries are {named} (KS {entries.ks.value:.3f})")
     if not parts:
         return Finding("entries", True, f"entries look normal (KS {entries.ks.value:.3f})")
@@ -148,9 +156,9 @@ def _offsets(thresholds: Thresholds, offsets: Offsets) -> Finding:
 
 def _norms(thresholds: Thresholds, arranged: Arrangement) -> Finding:
     parts = []
-    for name, number in (("rows", arranged.row_norms), ("columns", arranged.column_norms)):
-        if _unlikely(number, thresholds) and _beyond(number) >= thresholds.norm_spread:
-            parts.append(f"{name} have unequal norms (spread {number.value:.2f}, chance {number.null:.2f})")
+    for name, one in (("rows", arranged.row_norms), ("columns", arranged.column_norms)):
+        if _unlikely(one, thresholds) and _beyond(one) >= thresholds.norm_spread:
+            parts.append(f"{name} have unequal norms (spread {one.value:.2f}, chance {one.null:.2f})")
     if parts:
         return Finding("norms", False, " and ".join(parts))
     return Finding("norms", True, "rows and columns have equal norms up to chance or nearly so")

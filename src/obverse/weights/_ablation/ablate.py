@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._core import BadInput, Progress, or_global, versions
+from .._grade import nothing_to_tell
 from .._parts import ALPHA, Parts, decompose
 from .._readers.module import weights_of
 from .._readers.stored import Weight, finite
@@ -101,6 +102,10 @@ class TakenApart:
 
 def _taken_apart(net: nn.Module, weight: Weight, alpha: float, seed: int) -> TakenApart:
     matrix = finite(matrix_of(net, weight), weight.name)
+    if weight.groups > 1:
+        rows, columns = matrix.shape
+        nothing = nothing_to_tell(rows, columns, (0, 0), alpha, weight.in_groups)
+        return TakenApart(weight, Parts(matrix, nothing, torch.zeros(rows), torch.zeros(columns)))
     return TakenApart(weight, decompose(matrix, alpha=alpha, generator=_generator(seed, weight.name)))
 
 

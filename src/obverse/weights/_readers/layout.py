@@ -2,7 +2,8 @@
 
 The names are those of PyTorch and of the usual model files. A convolution is out × in·kh·kw; recurrent
 weights are split into gates, fused attention weights into query, key and value where three equal blocks of
-rows are what the name stands for. (`query_key_value` is left whole: there the three alternate from head to
+rows are what the name stands for, and convolutions into their groups where these are known and large enough
+to be judged. (`query_key_value` is left whole: there the three alternate from head to
 head, and the number of heads is not in the file.)
 
 Offsets: in recurrent layers the two biases add up, and weight_ih carries their sum, weight_hh none — but for
@@ -25,6 +26,7 @@ from .state_dict import joined
 from .stored import Part, Stored, Weight, printable, weight
 
 _LONGEST_NAME = 1000
+_GROUP_FROM = 32  # rows and columns of a group that is taken apart by itself; fewer have no bulk
 _GATES = {
     1: ("",),
     3: ("reset gate", "update gate", "new gate"),
@@ -142,7 +144,17 @@ def _matrices(
     if kind == "embedding" and len(shape) > 2 and math.prod(shape[:-2]) == 1:
         rows, columns = shape[-2:]  # a table of positions, 1 × count × width
     module = layer.module if layer else None
-    yield weight(base, kind, (rows, columns), Part(stored, whole), origin, offsets=offsets, module=module)
+    if groups > 1 and min(rows // groups, columns) >= _GROUP_FROM:
+        for index in range(groups):
+            taken = slice(index * (rows // groups), (index + 1) * (rows // groups))
+            part, offsets = Part(stored, _then(whole, taken)), _rows_of(bias, rows, taken)
+            title, size = f"{base} (group {index + 1} of {groups})", (rows // groups, columns)
+            yield weight(
+                title, kind, size, part, origin, offsets=offsets, module=module, first_output=taken.start
+            )
+        return
+    part = Part(stored, whole)
+    yield weight(base, kind, (rows, columns), part, origin, offsets=offsets, module=module, groups=groups)
 
 
 def _recurrent(

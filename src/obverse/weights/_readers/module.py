@@ -26,8 +26,8 @@ def weights_of(source: nn.Module | Mapping[str, Tensor]) -> tuple[Weight, ...]:
     """Every weight of a net or of a state dict, tied ones once, fused ones split.
 
     A module tells what its weights are; of a state dict only names and shapes are known, so that a
-    transposed convolution there counts as a plain one. Buffers of a module are not weights; weights under
-    `torch.nn.utils.parametrize` are taken as the net uses them.
+    transposed convolution, or one in groups, counts there as a plain one. Buffers of a module are not
+    weights; weights under `torch.nn.utils.parametrize` are taken as the net uses them.
     """
     if isinstance(source, nn.Module):
         tensors: dict[str, Stored] = {}
@@ -85,7 +85,7 @@ def _layer(name: str, module: nn.Module) -> Layer | None:
         called = not isinstance(module, NonDynamicallyQuantizableLinear)
         return Layer("linear", name if called else None)
     if isinstance(module, _CONVOLUTIONS):
-        return Layer("convolution", name)
+        return Layer("convolution", name, groups=module.groups)
     if isinstance(module, _TRANSPOSED):
         return Layer("convolution", inputs_first=True, groups=module.groups)
     if isinstance(module, _EMBEDDINGS):

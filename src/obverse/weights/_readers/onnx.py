@@ -120,7 +120,7 @@ def _layers(node: Any, added: Mapping[str, str]) -> Iterator[tuple[str, Layer]]:
     inputs = [*node.input, "", "", ""]
     options = {option.name: option.i for option in node.attribute}
     if node.op_type == "Conv":
-        yield inputs[1], Layer("convolution", bias=inputs[2])
+        yield inputs[1], Layer("convolution", groups=options.get("group", 1), bias=inputs[2])
     elif node.op_type == "ConvTranspose":
         groups = options.get("group", 1)
         yield inputs[1], Layer("convolution", inputs_first=True, groups=groups, bias=inputs[2])
@@ -139,8 +139,8 @@ def _checked(layer: Layer, stored: Stored, where: str) -> Layer:
     if layer.kind == "linear" and len(stored.shape) != 2:
         return Layer("matrix")  # a stack of matrices, which no one matrix stands for
     if layer.groups < 1 or (stored.shape and stored.shape[0] % layer.groups):
-        got = f"{layer.groups} for shape {stored.shape}"
-        raise BadInput(f"groups that divide the inputs of {where}", got=got, do=_DO)
+        side, got = "inputs" if layer.inputs_first else "outputs", f"{layer.groups} for shape {stored.shape}"
+        raise BadInput(f"groups that divide the {side} of {where}", got=got, do=_DO)
     return layer
 
 

@@ -60,6 +60,20 @@ class Weight:
     module: str | None = None  # the module whose output is h before its ReLU, where a module was given
     tensor: str = ""  # the stored tensor that it is a part of, e.g. features.0.weight
     cut: Callable[[Tensor], Tensor] | None = None  # which part: that tensor → these entries
+    first_output: int = 0  # of the module, where it gives more outputs than these rows
+    groups: int = 1  # of a convolution, each with inputs of its own: no one matrix maps inputs to outputs
+
+    @property
+    def in_groups(self) -> str:
+        """Why the groups of a convolution, too small to be judged, are no matrix to take apart either."""
+        outputs, values = self.rows // self.groups, f"value{'s' * (self.columns > 1)}"
+        what = f"{self.groups:,} groups of {outputs:,} × {self.columns:,}"
+        if outputs == 1:
+            what = f"{self.groups:,} kernels of {self.columns:,} {values}"
+        return (
+            f"a convolution of {what}, each reading channels of its own: too small to judge one by one, and "
+            "not one matrix together"
+        )
 
 
 @dataclass(frozen=True)
@@ -79,6 +93,8 @@ def weight(
     *,
     offsets: Sequence[Part] = (),
     module: str | None = None,
+    first_output: int = 0,
+    groups: int = 1,
 ) -> Weight:
     """`part` as a rows × columns matrix; its bias is the sum of `offsets`."""
     title = printable(name)
@@ -94,7 +110,9 @@ def weight(
         total = values[0].contiguous() if len(values) == 1 else torch.stack(values).sum(0)
         return finite(total, f"the bias of {title} of {origin}")
 
-    return Weight(title, kind, *size, load, load_bias, module, cut=part.cut)
+    return Weight(
+        title, kind, *size, load, load_bias, module, cut=part.cut, first_output=first_output, groups=groups
+    )
 
 
 def printable(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from ..._core import NONE
 from ...present import Column, open_console, print_grid, say
 from .._against import CLEAR, Change, Comparison, LayerChange
-from ..results import Audit, Verdict, rows
+from ..results import Audit, LayerAudit, Verdict, rows
 
 COLOURS: dict[Verdict, str] = {
     "untouched": "green",
@@ -39,7 +39,7 @@ def print_audit(audit: Audit) -> None:
     console = open_console()
     for layer in audit.layers:
         if layer.verdict not in ("untouched", "not judged"):
-            say(console, f"{layer.name}: {layer.parts.sentence if layer.parts else layer.sentence}")
+            say(console, f"{layer.name}: {layer.deciding}")
     print_grid(console, audit_columns(audit), "more than noise shows: what the verdict rests on")
     say(console, audit.summary, "bold")
     if audit.family:
@@ -70,13 +70,12 @@ def audit_columns(audit: Audit) -> list[Column]:
         meaning: str = "",
         *,
         needs: str = "layer",
-        aspect: str = "",
         **look: Any,
     ) -> Column:
-        """`cell` of rows with a value in the column `needs`; a deciding finding about `aspect` marks it."""
+        """`cell` of rows with a value in the column `needs`; marked where the verdict rests on it."""
         cells = tuple(NONE if row[needs] is None else cell(row) for row in table)
         marked = frozenset(
-            at for at, layer in enumerate(audit.layers) if cells[at] != NONE and aspect in layer.off
+            at for at, layer in enumerate(audit.layers) if cells[at] != NONE and title in _basis(layer)
         )
         return Column(title, cells, meaning, marked, **look)
 
@@ -90,7 +89,7 @@ def audit_columns(audit: Audit) -> list[Column]:
             needs="random_share",
             drop=4,
         ),
-        column("signal", _rank, RANK, needs="rank", aspect="parts"),
+        column("signal", _rank, RANK, needs="rank"),
         column("bulk", _distance, LAW, needs="distance", drop=3),
         column(
             "law",
@@ -141,6 +140,18 @@ def audit_columns(audit: Audit) -> list[Column]:
             styles=tuple(COLOURS[layer.verdict] for layer in audit.layers),
         ),
     ]
+
+
+def _basis(layer: LayerAudit) -> set[str]:
+    """The columns that the verdict rests on; itself, where that is a mean or blocks, which have none."""
+    parts = layer.parts
+    if not layer.off or parts is None:
+        return set()
+    found = {"signal"} if parts.rank or parts.below else set()
+    distance = None if parts.distance is None else parts.distance.p
+    if layer.verdict == "structured otherwise" and distance is not None and distance < parts.alpha:
+        found.add("bulk")
+    return found or {"verdict"}
 
 
 def comparison_columns(comparison: Comparison) -> list[Column]:

@@ -193,6 +193,11 @@ class LayerAudit(Record):
         worst = self.worst()
         return None if worst is None else worst.ratio
 
+    @property
+    def deciding(self) -> str:
+        """What the verdict rests on, without the remarks."""
+        return next((one.sentence for one in self.findings if one.decides), self.sentence)
+
     def __str__(self) -> str:
         return f"{self.name} ({self.rows} × {self.columns}): {self.sentence}"
 
@@ -209,7 +214,7 @@ def layer_p(layer: LayerAudit) -> float | None:
     chances = [parts.directions[0].p if parts.directions else parts.upper_p, parts.lower_p]
     if layer.verdict == "structured otherwise" and parts.distance is not None:
         chances.append(parts.distance.p)
-    if layer.verdict == "mostly signal" != parts.grade and layer.entries is not None:
+    if layer.mean_share and layer.entries is not None:
         chances.append(layer.entries.mean.p)
     if layer.verdict == "structured otherwise" != parts.grade and layer.blocks is not None:
         chances.append(layer.blocks.p)
@@ -261,6 +266,8 @@ class Audit(Record):
         if not tested:
             return ""
         found, level = sum(p < FAMILY for p in tested), f"{100 * FAMILY:g}{FIXED}%"
+        if len(tested) == 1:
+            return f"one layer was tested: it shows {'' if found else 'no '}more than noise does ({level})"
         of = f"of {counted(len(tested), 'layer')}"
         if not found:
             return f"tested all at once, none {of} shows more than noise does (Holm, {level})"
