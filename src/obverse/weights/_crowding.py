@@ -1,10 +1,10 @@
 """Does the signal end where it is cut off, or does it go on below? Not for how many directions can be seen.
 
-Beside a signal of low rank, the largest singular values of the noise thin out towards the edge as the law says.
-Directions too weak to be seen, or rows and columns that are correlated, leave more there. Their number is a sum
-over singular values of a smooth function that is 1 at the edge: for noise it stays within about one of what the
-law says, at any size (eigenvalues are rigid), so that even few are noticed. Its null was simulated for noise of
-many kinds and for planted signals (experiments/parts).
+Beside a signal of low rank, the largest singular values of noise thin out towards the edge as the law says.
+Directions too weak to be seen, or correlated rows and columns, leave more there. Their number is a sum over
+singular values of a smooth function that is 1 at the edge. For noise it stays within about one of what the
+law says, whatever the size (eigenvalues are rigid), so that even a few more are noticed. Its null was
+simulated without a profile, for noise of seven kinds and beside planted signals; the test does some of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ POINTS = 2048  # of the law's distribution
 
 @dataclass(frozen=True)
 class Crowd:
-    """How many more singular values there are just below the edge than noise has, and the chance of so many."""
+    """How many more singular values there are just below the edge than noise has, and the chance of it."""
 
     more: float
     error: float

@@ -9,6 +9,7 @@ Laplace, Student t₅ and t₃ and pruned entries (experiments/parts); the const
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -23,6 +24,7 @@ _DISTANCE_SHIFT = 0.27  # of size · distance, for normal entries
 _LIGHT, _HEAVY = 0.1, 0.21  # more per unit of kurtosis, below and above 0
 _DISTANCE_SPREAD = 0.03  # by which a unit of kurtosis widens the distance's null
 HEAVY = 6.0  # excess kurtosis (that of a Student t₅) beyond which the edge is not moved further inwards
+SURELY = 1e-30  # a chance that is not made smaller by computing where the edge was pushed
 HARD = 16  # so many more columns than rows, or fewer: the smallest value is repelled by 0, not by an edge
 
 
@@ -38,15 +40,19 @@ def upper_p(
     """The chance that noise of this shape, beside the signal `above` it, has a value this large or larger."""
     if min(rows, columns) < 1 or scale <= 0:
         return 1.0
-    return law.edge_probability(
+    chance = partial(
+        law.edge_probability,
         value,
         rows,
         columns,
         scale,
         scale_error=law.scale_error(rows, columns),
         kurtosis=shifted(kurtosis, rows, columns),
-        inwards=inwards(distances(above, rows, columns, scale), rows, columns),
     )
+    far = chance()
+    if not len(above) or far < SURELY:
+        return far
+    return chance(inwards=inwards(distances(above, rows, columns, scale), rows, columns))
 
 
 def lower_p(value: float, rows: int, columns: int, scale: float, above: Array = NOTHING) -> float:
@@ -97,7 +103,14 @@ def count_above(
     """
     probabilities = []
     for taken, value in enumerate(values):
-        p = upper_p(float(value), rows - taken, columns - taken, scale, kurtosis, values[: taken if beside is None else min(taken, beside)])
+        p = upper_p(
+            float(value),
+            rows - taken,
+            columns - taken,
+            scale,
+            kurtosis,
+            values[: taken if beside is None else min(taken, beside)],
+        )
         probabilities.append(p)
         if p >= level:
             return taken, probabilities

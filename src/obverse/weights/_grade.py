@@ -213,19 +213,18 @@ def _sentence(grade: Grade, facts: _Facts, empty: tuple[int, int]) -> str:
         )
     elif facts.rank:
         one = facts.rank == 1
-        if facts.is_open and not facts.cut_short:
-            verb = "stands" if one else "stand"
-            who = "it" if one else "the weakest"
+        of = f"{facts.rank} of {facts.short} directions"
+        if facts.is_open or facts.cut_short:  # nothing says that these are all
+            stands = "stands" if one else "stand"
+            gap = f", with no gap below {'it' if one else 'the weakest'}"
             parts.append(
-                f"at least {facts.rank} of {facts.short} directions {verb} out from noise, {share} of the "
-                f"energy, with no gap below {who}"
+                f"at least {of} {stands} out from noise, {share} of the energy"
+                + ("" if facts.cut_short else gap)
             )
         else:
             least = "at least " if facts.at_least else ""
             verb = "carries" if one and not least else "carry"
-            parts.append(
-                f"{least}{facts.rank} of {facts.short} directions {verb} the signal, {share} of the energy"
-            )
+            parts.append(f"{least}{of} {verb} the signal, {share} of the energy")
     else:
         parts.append("no direction stands out from noise")
     if not facts.no_bulk:

@@ -110,9 +110,7 @@ def _jump(found: Quadrature, gaps: Array) -> float:
 _CONVERGED = 1e-4
 
 
-def fit_scale(
-    singular: Array, shares: Array, rows: int, columns: int, fewer: Array | float = 0.0
-) -> float:
+def fit_scale(singular: Array, shares: Array, rows: int, columns: int, fewer: Array | float = 0.0) -> float:
     """Least squares of singular values on the law's quantiles, over the middle of the density.
 
     A share `fewer` of the law's values than it says is above each of them (see repulsion).

@@ -3,9 +3,9 @@
 Given the squared singular values ℓ of the signal, those of the noise, λ, have the weights of noise with as
 many rows and columns less, times √(ℓ − λ) for each ℓ: the Vandermonde determinant gives ℓ − λ, and the
 average over all directions that the planted ones may have (a rank-one spherical integral) takes half of the
-power back. A signal far from the bulk changes nothing; many directions near to it press the bulk together, by
-more than the largest singular value of noise strays. To first order in 1 / size, with the squared edges a, b of
-the noise and ζ = (strength ÷ threshold)² for each direction:
+power back. A signal far from the bulk changes nothing; many directions near to it press the bulk together,
+by more than the largest singular value of noise strays. To first order in 1 / size, with the squared edges a
+and b of the noise and ζ = (strength ÷ threshold)² for each direction:
 
 - b moves inwards by 4b / (b − a) · Σ 1 / (ζ − 1), a outwards by 4a / (b − a) · Σ 1 / (ζ + 1),
 - above an angle φ, with λ = (a + b) / 2 + (b − a) / 2 · cos φ, there are Σ ½ (h(φ) − φ/π) values fewer, where
@@ -24,7 +24,6 @@ from ._marchenko_pastur import Array
 
 NOTHING: Array = np.zeros(0)
 STEPS = 4  # towards the place to which the edge is pushed: nearer to it than a tenth of what it strays
-
 
 
 def distances(values: Array, rows: int, columns: int, scale: float) -> Array:

@@ -92,7 +92,9 @@ class _Look:
 
         def scale_without(count: int) -> float:
             rest = self.energy - float(values[:count] @ values[:count])
-            return scale_of_energy(rest, values[:count], rows, columns) if rest > ROUNDING * self.energy else 0.0
+            return (
+                scale_of_energy(rest, values[:count], rows, columns) if rest > ROUNDING * self.energy else 0.0
+            )
 
         self.count, self.scale, self.probabilities = count_signal(
             values, rows, columns, scale_without, self.kurtosis, alpha, search.known
