@@ -28,6 +28,7 @@ ROUNDS = 12  # profile and signal in turn; two to four settle it
 MOST = 0.75  # of the singular values may be signal: the law needs a bulk to be fitted to
 STRONG = 1.5  # times the edge: weaker directions leave the profile nearly as it is
 SURE = 1e-6  # a chance that a profile distorted by weaker directions does not make of noise
+MORE = 1.25  # times as many known directions: what fewer distort is left to the next round
 STEP = 2.0  # how far below the strongest new direction others are believed at once
 FLOOR = 0.1  # of a row's noise must be outside the signal's directions for its scale to be found there
 _NOTHING: Array = np.zeros(0)
@@ -221,10 +222,12 @@ def to_protect(
     if count <= known:
         return count
     clear = STRONG * law.edges(rows - count, columns - count, scale)[1]
-    if values[known] > clear:
-        return int((values[:count] >= max(clear, values[known] / STEP)).sum())
+    strong = int((values[:count] >= max(clear, values[known] / STEP)).sum())
     sure = sum(p < SURE for p in probabilities[:count])
-    return sure if sure > known else count
+    for first in (strong, sure):
+        if first > known * MORE:
+            return first
+    return count
 
 
 def first_seen(before: list[float], now: list[float], known: int) -> list[float]:
