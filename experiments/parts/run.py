@@ -28,8 +28,8 @@ from .._lab.result_files import measure
 from .matrices import NOISE, Planted, noise, planted
 
 RESULTS = Path(__file__).parent / "results"
-HEIGHTS = (256, 64, 128, 512, 2048, 1024, 4096)
-MATRICES = {64: 200, 128: 100, 256: 200, 512: 100, 1024: 20, 2048: 10}  # per cell of noise
+HEIGHTS = (64, 128, 256, 512, 1024, 2048, 4096)
+MATRICES = {64: 200, 128: 100, 256: 200, 512: 400, 1024: 40, 2048: 40}  # per cell of noise
 LEVELS = (0.05, 0.01, 0.001)
 ALPHA = 0.01  # of the planted signals
 RATIOS = {64: (1, 2, 4, 8), 128: (1, 2, 4, 8), 256: (1, 4)}  # 1 elsewhere
