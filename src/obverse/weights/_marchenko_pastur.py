@@ -132,7 +132,7 @@ _VARIANCE = 1.6078  # of the Tracy–Widom law
 def edge_width(rows: int, columns: int) -> float:
     """The unit in which the largest squared singular value of noise of scale 1 is Tracy–Widom."""
     short, long = math.sqrt(min(rows, columns) - 0.5), math.sqrt(max(rows, columns) - 0.5)
-    return (short + long) * (1 / short + 1 / long) ** (1 / 3)
+    return float((short + long) * (1 / short + 1 / long) ** (1 / 3))
 
 
 def edge_units(
