@@ -47,8 +47,8 @@ def pooled() -> dict[tuple[str, int], dict[str, Any]]:
 def share(count: int, matrices: int) -> str:
     """In percent, with its Clopper–Pearson interval at 95 %."""
     low = float(beta.ppf(0.025, count, matrices - count + 1)) if count else 0.0
-    high = float(beta.ppf(0.975, count + 1, matrices - count))
-    return f"{100 * count / matrices:.2g} ({100 * low:.2g}–{100 * high:.2g})"
+    high = float(beta.ppf(0.975, count + 1, matrices - count)) if count < matrices else 1.0
+    return f"{100 * count / matrices:.1f} ({100 * low:.1f}–{100 * high:.1f})"
 
 
 def noise_table(part: str, rows: dict[tuple[str, int], dict[str, Any]]) -> str:

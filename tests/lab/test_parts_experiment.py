@@ -53,7 +53,7 @@ def test_the_interval_is_that_of_clopper_and_pearson():
 def test_a_share_has_the_interval_of_clopper_and_pearson():
     for count in (0, 3, 40):
         low, high = binomtest(count, 40).proportion_ci(0.95, "exact")
-        assert page.share(count, 40) == f"{100 * count / 40:.2g} ({100 * low:.2g}–{100 * high:.2g})"
+        assert page.share(count, 40) == f"{100 * count / 40:.1f} ({100 * low:.1f}–{100 * high:.1f})"
 
 
 def test_an_oracle_counts_what_noise_would_not_have_and_the_best_threshold_is_between():
