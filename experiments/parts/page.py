@@ -13,7 +13,7 @@ from scipy.stats import beta
 from .._lab.places import DOCS
 from .._lab.result_files import read
 from .._lab.tables import put_between_marks, table
-from .run import LEVELS, RESULTS
+from .run import ALPHA, LEVELS, RESULTS
 
 PAGE = DOCS / "decompose.md"
 DOUBT = 0.01  # one-sided, for each cell
@@ -32,62 +32,108 @@ def surely_above(count: int, matrices: int, level: float) -> bool:
     return count > 0 and float(beta.ppf(DOUBT, count, matrices - count + 1)) > level
 
 
-def noise_table() -> str:
-    """One row per kind of noise, all its shapes and profiles together."""
-    pooled: dict[str, dict[str, Any]] = {}
-    for (kind, *_), cell in cells("noise"):
-        row = pooled.setdefault(kind, {"matrices": 0, "cells": 0, "above": 0})
+def pooled() -> dict[tuple[str, int], dict[str, Any]]:
+    """Of each kind of noise and number of rows, all shapes and profiles together."""
+    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    for (kind, shape, _), cell in cells("noise"):
+        row = rows.setdefault((kind, int(shape.partition("×")[0])), {"matrices": 0})
         row["matrices"] += cell["matrices"]
-        row["cells"] += 1
         for part, counts in cell["counts"].items():
             before = row.setdefault(part, [0] * len(LEVELS))
             row[part] = [one + more for one, more in zip(before, counts, strict=True)]
-            if part != "distance":
-                row["above"] += any(
-                    surely_above(count, cell["matrices"], level)
-                    for count, level in zip(counts, LEVELS, strict=True)
-                )
-    head = ["noise", "matrices", "upper edge", "lower edge", "distance", "edges above the level"]
-    rows = []
-    for kind, row in pooled.items():
-        shares = [" / ".join(f"{100 * n / row['matrices']:.2f}" for n in row[part][:2]) for part in PARTS]
-        rows.append([kind, f"{row['matrices']:,}", *shares, f"{row['above']} of {2 * row['cells']}"])
-    return table(head, rows)
+    return rows
 
 
-PARTS = ("upper", "lower", "distance")
+def share(count: int, matrices: int) -> str:
+    """In percent, with its Clopper–Pearson interval at 95 %."""
+    low = float(beta.ppf(0.025, count, matrices - count + 1)) if count else 0.0
+    high = float(beta.ppf(0.975, count + 1, matrices - count)) if count < matrices else 1.0
+    return f"{100 * count / matrices:.1f} ({100 * low:.1f}–{100 * high:.1f})"
 
 
-def shapes() -> str:
-    """Which shapes were run, in words."""
-    seen = dict.fromkeys(shape for (_, shape, _), _ in cells("noise"))
-    return ", ".join(seen)
+def noise_table(part: str, rows: dict[tuple[str, int], dict[str, Any]]) -> str:
+    """One row per kind of noise, one column per number of rows, at the default level."""
+    sizes = sorted({size for _, size in rows})
+    at = LEVELS.index(ALPHA)
+    found = []
+    for kind in dict.fromkeys(kind for kind, _ in rows):
+        line = [rows.get((kind, size)) for size in sizes]
+        found.append([kind, *("–" if one is None else share(one[part][at], one["matrices"]) for one in line)])
+    return table(["noise", *(f"{size:,} rows" for size in sizes)], found)
+
+
+def matrices_table(rows: dict[tuple[str, int], dict[str, Any]]) -> str:
+    """How many matrices there are of every kind, and which shapes."""
+    shapes: dict[int, dict[str, None]] = {}
+    for (_, shape, _), _ in cells("noise"):
+        shapes.setdefault(int(shape.partition("×")[0]), {})[shape] = None
+    lines = []
+    for size in sorted(shapes):
+        many = {row["matrices"] for (_, rows_), row in rows.items() if rows_ == size}
+        counts = f"{min(many):,}" if len(many) == 1 else f"{min(many):,} to {max(many):,}"
+        lines.append([f"{size:,}", ", ".join(shapes[size]), counts])
+    return table(["rows", "shapes", "matrices per kind"], lines)
+
+
+def above() -> tuple[list[str], int]:
+    """Cells and edges whose rate lies surely above one of the levels, and how many comparisons there were."""
+    found, compared = [], 0
+    for name, cell in cells("noise"):
+        for part in ("upper", "lower", "distance"):
+            for count, level in zip(cell["counts"][part], LEVELS, strict=True):
+                compared += 1
+                if surely_above(count, cell["matrices"], level):
+                    found.append(f"{' '.join(name[:2])}, {NAMES[part]}, level {level:g}: {count}")
+    return found, compared
+
+
+NAMES = {"upper": "upper edge", "lower": "lower edge", "distance": "distance"}
 
 
 def planted_table() -> str:
     """One row per shape, rank and strength."""
-    head = ["shape", "rank", "× threshold", "directions found", "rank exact", "strength", "error ÷ oracle's"]
+    head = ["shape", "rank", "× threshold", "directions found", "rank exact", "oracle", "best threshold"]
+    head += ["too many", "interval or “at least” true", "interval alone", "“at least”", "strength", "error"]
     rows = []
     for (rank, times, shape, _), cell in cells("planted"):
-        exact = f"{100 * cell['exact'] / cell['draws']:.0f} %"
+        draws = cell["draws"]
+        parts = [
+            "–" if cell[key] is None else f"{100 * cell[key] / draws:.0f} %"
+            for key in ("exact", "oracle", "best", "too many", "true", "interval", "at least")
+        ]
         measured = ["–" if cell[key] is None else f"{cell[key]:.3f}" for key in ("strength", "error")]
         found = f"{100 * cell['directions']:.0f} %"
-        rows.append([shape, rank.removeprefix("rank "), times.split()[0], found, exact, *measured])
+        rows.append([shape, rank.removeprefix("rank "), times.split()[0], found, *parts, *measured])
     return table(head, rows)
 
 
 def page() -> None:
-    text = (
-        f"Shapes of the noise: {shapes()}. False alarms in percent of the matrices, at the levels 5 % / 1 %; "
-        f"the last column counts the edges, per shape and profile, whose rate lies above one of the levels "
-        f"{', '.join(f'{level:g}' for level in LEVELS)} by its Clopper–Pearson interval at {DOUBT:g} "
-        f"(a rate of exactly the level does so in up to 1 of 100 comparisons).\n\n"
-        f"{noise_table()}\n\n"
+    rows = pooled()
+    exceeded, compared = above()
+    text = [
+        matrices_table(rows),
+        f"False alarms in percent of the matrices at the level {100 * ALPHA:g} %, with Clopper–Pearson "
+        "intervals at 95 %, all shapes and profiles of a size together.",
+        "The largest singular value:",
+        noise_table("upper", rows),
+        "The smallest one:",
+        noise_table("lower", rows),
+        "The distance to the distribution:",
+        noise_table("distance", rows),
+        f"Of {compared:,} comparisons of a shape's rate with the levels "
+        f"{', '.join(f'{level:g}' for level in LEVELS)}, the Clopper–Pearson interval at {DOUBT:g} lies "
+        f"above the level in {len(exceeded)} (where all rates are exactly the level, up to 1 of 100 do): "
+        + ("; ".join(exceeded) or "none")
+        + ".",
         "Planted signals in normal noise, all directions equally strong, under log-normal profiles of 0.5; "
-        "strengths (planted = 1) and errors where the rank is exact:\n\n"
-        f"{planted_table()}\n"
-    )
-    put_between_marks(PAGE, text)
+        "strengths (planted = 1) and errors (of the rebuilt signal, ÷ that of an oracle that knows the best "
+        "value for each seen direction) where the rank is exact. The *oracle* knows profile and scale, and "
+        "compares each value with Tracy–Widom for as many rows and columns less, at the same level; *best "
+        "threshold* is the one fixed line between the singular values that is right most often, chosen with "
+        "the answers at hand:",
+        planted_table(),
+    ]
+    put_between_marks(PAGE, "\n\n".join(text) + "\n")
 
 
 if __name__ == "__main__":

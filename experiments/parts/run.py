@@ -1,6 +1,6 @@
 """Does the decomposition find signal where there is none, and does it find what there is?
 
-    python -m experiments.parts.run [--out DIR] [--rows 64 128 256 512]
+    python -m experiments.parts.run [--out DIR] [--rows 64 128 …]
 
 Noise of ten kinds, with and without log-normal scales of rows and columns: how often the largest singular
 value, the smallest one and the distance to the law are beyond what is allowed in a share alpha of cases. And
@@ -22,18 +22,21 @@ from typing import Any
 import torch
 
 from obverse.weights import decompose
+from obverse.weights._marchenko_pastur import edge_probability
 
 from .._lab.result_files import measure
 from .matrices import NOISE, Planted, noise, planted
 
 RESULTS = Path(__file__).parent / "results"
-MATRICES = 400  # per cell of noise, up to 512 rows
-HEIGHTS = (64, 128, 256, 512)
+HEIGHTS = (64, 128, 256, 512, 1024, 2048, 4096)
+MATRICES = {64: 200, 128: 100, 256: 200, 512: 400, 1024: 40, 2048: 40}  # per cell of noise
 LEVELS = (0.05, 0.01, 0.001)
-RATIOS = (1, 2, 4, 8)
+ALPHA = 0.01  # of the planted signals
+RATIOS = {64: (1, 2, 4, 8), 128: (1, 2, 4, 8), 256: (1, 4)}  # 1 elsewhere
 SPREADS = (1.0, 0.5, 0.0)
-TIMES = (1.2, 1.5, 2.0, 3.0)
-DRAWS = 100  # per cell of planted signals
+TIMES = (1.5, 1.2, 2.0, 1.0)
+DRAWS = {256: 100, 4096: 2}  # per cell of planted signals
+LARGE = ((5, 1.2), (300, 1.5), (205, 1.2))  # ranks and strengths in 4,096 rows and columns
 
 
 def generator_of(name: str) -> torch.Generator:
@@ -64,34 +67,63 @@ def power(
 ) -> dict[str, Any]:
     """Shares of matrices in which all directions were found, and no more; errors of strengths and signal."""
     generator = generator_of(name)
-    all_found = exact = covered = share_covered = directions = 0
-    strengths, errors = [], []
+    count = dict.fromkeys(("exact", "too many", "low", "interval", "at least", "share covered"), 0)
+    directions, bar = 0, 0
+    strengths, errors, edges = [], [], []
     for _ in range(draws):
         truth = planted(rows, columns, rank, times, spread, generator)
-        parts = decompose(truth.matrix, generator=generator)
-        all_found += parts.rank >= rank
-        exact += parts.rank == rank
+        parts = decompose(truth.matrix, alpha=ALPHA, generator=generator)
         directions += min(parts.rank, rank)
         low, high = parts.summary.rank_interval
-        covered += low <= rank <= high
+        count["exact"] += parts.rank == rank
+        count["too many"] += parts.rank > rank
+        count["low"] += low <= rank
+        count["interval"] += low <= rank <= high
+        count["at least"] += parts.summary.rank_is_bound
+        bar += low <= rank and (rank <= high or parts.summary.rank_is_bound)
         energy = float(truth.signal.square().sum())
         share = energy / (energy + rows * columns)
         between = parts.summary.signal_share
-        share_covered += between is not None and between.low <= share <= between.high
+        count["share covered"] += between is not None and between.low <= share <= between.high
         if parts.rank == rank:
             seen = [one.strength / parts.summary.scale for one in parts.summary.directions]
             strengths.append(sum(seen) / len(seen) / float(truth.strengths[0]))
-            errors.append(error_against_oracle(truth, parts.signal() / truth.profile))
+        if rows <= SMALL:
+            edges.append(torch.linalg.svdvals((truth.matrix / truth.profile).double())[: rank + 2].tolist())
+            if parts.rank == rank:
+                errors.append(error_against_oracle(truth, parts.signal() / truth.profile))
     return {
         "draws": draws,
-        "found": all_found,
         "directions": directions / (rank * draws),
-        "exact": exact,
-        "rank covered": covered,
-        "share covered": share_covered,
+        **count,
+        "true": bar,
         "strength": sum(strengths) / len(strengths) if strengths else None,
         "error": sum(errors) / len(errors) if errors else None,
+        "oracle": sum(seen_by_oracle(one, rows, columns) == rank for one in edges) if edges else None,
+        "best": best_threshold(edges, rank) if edges else None,
     }
+
+
+SMALL = 1024  # rows up to which the oracles' singular values are computed
+
+
+def seen_by_oracle(values: list[float], rows: int, columns: int) -> int:
+    """How many an oracle counts that knows profile and scale, by Tracy–Widom for as many rows less."""
+    for taken, value in enumerate(values):
+        if edge_probability(value, rows - taken, columns - taken, 1.0) >= ALPHA:
+            return taken
+    return len(values)
+
+
+def best_threshold(values: list[list[float]], rank: int) -> int:
+    """In how many matrices the rank is right with the one threshold that is best for these very matrices.
+
+    No rule that compares singular values with a fixed number can do better, at any level.
+    """
+    weakest, next_ones = [one[rank - 1] for one in values], [one[rank] for one in values]
+    return max(
+        sum(top > at >= after for top, after in zip(weakest, next_ones, strict=True)) for at in next_ones
+    )
 
 
 def error_against_oracle(truth: Planted, estimate: torch.Tensor) -> float:
@@ -111,30 +143,32 @@ def error_against_oracle(truth: Planted, estimate: torch.Tensor) -> float:
 def noise_cells(rows: int) -> dict[str, Callable[[], Any]]:
     """All shapes and profiles where they take seconds, fewer of the larger ones."""
     cells: dict[str, Callable[[], Any]] = {}
-    matrices = MATRICES if rows <= 512 else 25
     for spread in SPREADS if rows <= 64 else (1.0,):
-        for ratio in RATIOS if rows <= 128 else (1, 4) if rows <= 256 else (1,):
+        for ratio in RATIOS.get(rows, (1,)):
             for kind in NOISE:
                 name = f"{kind}, {rows}×{ratio * rows}, {spread:g}"
-                cells[name] = partial(false_alarms, name, kind, rows, ratio * rows, spread, matrices)
+                cells[name] = partial(false_alarms, name, kind, rows, ratio * rows, spread, MATRICES[rows])
     return cells
 
 
 def planted_cells(rows: int) -> dict[str, Callable[[], Any]]:
     cells: dict[str, Callable[[], Any]] = {}
-    for ratio in (1, 4):
-        for rank in (1, 5, math.ceil(0.05 * rows)):
-            for times in TIMES:
-                name = f"rank {rank}, {times:g} × threshold, {rows}×{ratio * rows}, 0.5"
-                cells[name] = partial(power, name, rows, ratio * rows, rank, times, 0.5, DRAWS)
+    ranks = (1, 5, math.ceil(0.05 * rows))
+    wanted = LARGE if rows > SMALL else [(rank, times) for times in TIMES for rank in ranks]
+    for rank, times in wanted:
+        for ratio in RATIOS.get(rows, (1,)):
+            name = f"rank {rank}, {times:g} × threshold, {rows}×{ratio * rows}, 0.5"
+            cells[name] = partial(power, name, rows, ratio * rows, rank, times, 0.5, DRAWS[rows])
     return cells
 
 
 def run(out: Path = RESULTS, heights: Sequence[int] = HEIGHTS) -> None:
-    for rows in heights:  # smaller ones first
-        if rows >= 256:
-            measure(out / f"planted_{rows}.json", {"draws": DRAWS}, planted_cells(rows))
-        measure(out / f"noise_{rows}.json", {"levels": LEVELS}, noise_cells(rows))
+    for rows in heights:
+        if rows in DRAWS:
+            measure(out / f"planted_{rows}.json", {"draws": DRAWS[rows], "alpha": ALPHA}, planted_cells(rows))
+        if rows in MATRICES:
+            about = {"levels": LEVELS, "matrices": MATRICES[rows]}
+            measure(out / f"noise_{rows}.json", about, noise_cells(rows))
 
 
 if __name__ == "__main__":

@@ -50,8 +50,27 @@ def test_the_interval_is_that_of_clopper_and_pearson():
         assert page.surely_above(count, 400, 0.02) == (low > 0.02)
 
 
+def test_a_share_has_the_interval_of_clopper_and_pearson():
+    for count in (0, 3, 40):
+        low, high = binomtest(count, 40).proportion_ci(0.95, "exact")
+        assert page.share(count, 40) == f"{100 * count / 40:.1f} ({100 * low:.1f}–{100 * high:.1f})"
+
+
+def test_an_oracle_counts_what_noise_would_not_have_and_the_best_threshold_is_between():
+    # noise of 100 × 100 ends near √100 + √100 = 20
+    assert run.seen_by_oracle([40.0, 25.0, 19.0], 100, 100) == 2
+    assert run.seen_by_oracle([19.0, 18.0], 100, 100) == 0
+    seen = [[30.0, 22.0, 20.0], [30.0, 21.0, 19.5], [30.0, 20.1, 20.0], [30.0, 19.7, 19.0]]
+    assert run.best_threshold(seen, 2) == 3  # 20 to 20.1: the last one's second value is below it
+
+
 def test_the_page_has_a_row_per_kind_and_per_planted_signal():
-    assert {line.split(" | ")[0].removeprefix("| ") for line in page.noise_table().splitlines()[2:]} == set(
-        NOISE
-    )
+    rows = page.pooled()
+    for part in page.NAMES:
+        lines = page.noise_table(part, rows).splitlines()
+        assert {line.split(" | ")[0].removeprefix("| ") for line in lines[2:]} == set(NOISE)
+    assert len(page.matrices_table(rows).splitlines()) == 2 + len({size for _, size in rows})
     assert len(page.planted_table().splitlines()) == 2 + len(list(page.cells("planted")))
+    exceeded, compared = page.above()
+    assert compared == 9 * len(list(page.cells("noise")))
+    assert len(exceeded) <= compared / 50  # of rates at the level, 1 of 100 is surely above it

@@ -78,7 +78,7 @@ def test_a_search_cut_short_says_so_and_by_default_all_singular_values_answer(mo
     assert few.verdict == UNSURE
     assert few.parts.rank_is_bound
     assert few.parts.rank <= every.parts.rank
-    assert few.sentence.startswith(f"at least {few.parts.rank} of 1000 directions carry the signal")
+    assert few.sentence.startswith(f"at least {few.parts.rank} of 1000 directions stand out from noise")
     assert few.sentence.endswith("whether more do, only all singular values tell (--exact)")
     assert few.parts.random_share.low == 0
     monkeypatch.setattr("obverse.weights._parts.EXACT_UP_TO", 100)

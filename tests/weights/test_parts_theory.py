@@ -101,7 +101,8 @@ def test_values_are_counted_until_noise_could_have_one():
     assert count == 2
     assert len(probabilities) == 3
     assert probabilities[0] < probabilities[1] < 0.01 <= probabilities[2]
-    assert probabilities[2] == upper_p(17.0, 58, 88, 1.0, 0.0)
+    assert probabilities[2] == upper_p(17.0, 58, 88, 1.0, 0.0, values[:2])
+    assert probabilities[2] < upper_p(17.0, 58, 88, 1.0, 0.0)  # those above have pushed the edge inwards
 
 
 def test_the_distance_of_evened_noise_has_the_null_it_says():

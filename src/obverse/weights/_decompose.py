@@ -15,16 +15,20 @@ import torch
 from torch import Tensor
 
 from . import _marchenko_pastur as law
+from ._crowding import crowd, is_open, most
 from ._edges import bulk_distance, bulk_scale, count_above, count_below
 from ._marchenko_pastur import Array
 from ._profile import BAND, TOLERANCE, sinkhorn
 from ._reduction import reduce
+from ._repulsion import cdf, distances
 from ._signs import flip, is_sparse
 from .results import Number
 
 ROUNDS = 12  # profile and signal in turn; two to four settle it
 MOST = 0.75  # of the singular values may be signal: the law needs a bulk to be fitted to
 STRONG = 1.5  # times the edge: weaker directions leave the profile nearly as it is
+SURE = 1e-6  # a chance that a profile distorted by weaker directions does not make of noise
+MORE = 1.25  # times as many known directions: what fewer distort is left to the next round
 STEP = 2.0  # how far below the strongest new direction others are believed at once
 FLOOR = 0.1  # of a row's noise must be outside the signal's directions for its scale to be found there
 _NOTHING: Array = np.zeros(0)
@@ -52,6 +56,7 @@ class Split:
     energy: float  # of the scaled matrix
     settled: bool  # the number of directions was the same twice
     at_least: bool  # there may be more directions than were looked for
+    is_open: bool  # no gap below the weakest direction: there may be more that cannot be seen
     exact: bool
 
 
@@ -77,7 +82,7 @@ def split_exactly(matrix: Tensor, alpha: float, generator: torch.Generator) -> S
         probabilities = first_seen(probabilities, now, min(left.shape[1], count))
         settled = count == left.shape[1] or scale <= 0
         if not settled:
-            count = to_protect(values[::-1], count, left.shape[1], rows, columns, scale)
+            count = to_protect(values[::-1], count, probabilities, left.shape[1], rows, columns, scale)
         left = reduced.leading(count).to(matrix)
         right = scaled.T @ left / torch.from_numpy(values[rows - count :][::-1].copy()).to(matrix)
         if settled:
@@ -110,13 +115,18 @@ def _described(
     low = high = count
     below, distance = _NOTHING, None
     below_p: list[float] = []
+    goes_on = False
     if not no_bulk:
-        most = values[::-1][: int(MOST * (rows - zeros))]
+        solid = values[::-1][: int(MOST * (rows - zeros))]
         full = rows - zeros
-        low, _ = count_above(most, full, columns, scale, kurtosis, min(alpha, 0.025))
-        high, _ = count_above(most, full, columns, scale, kurtosis, 0.975)
-        smallest, below_p = count_below(bulk[: rows // 2], rows - count, columns - count, scale, alpha)
-        off = law.ks_distance(law.cdf(bulk[zeros:], *size, scale))
+        low, _ = count_above(solid, full, columns, scale, kurtosis, min(alpha, 0.025))
+        high, _ = count_above(solid, full, columns, scale, kurtosis, 0.975, count)
+        many = crowd(bulk[zeros:], np.ones(len(bulk) - zeros), size, scale, kurtosis, top)
+        high = most(count, high, many, size)
+        goes_on = is_open(tuple(probabilities), count, many, alpha)
+        smallest, below_p = count_below(bulk[: rows // 2], rows - count, columns - count, scale, alpha, top)
+        zetas = distances(top, *size, scale)
+        off = law.ks_distance(cdf(bulk[zeros:], *size, scale, zetas))
         distance = bulk_distance(off, len(bulk) - zeros, kurtosis)
         if (smallest or (distance.p or 0.0) < alpha) and is_sparse(scaled):
             flipped = flip(rest, alpha, generator)
@@ -142,6 +152,7 @@ def _described(
         energy=float(values @ values),
         settled=settled,
         at_least=count >= int(MOST * (rows - zeros)) and not no_bulk,
+        is_open=goes_on,
         exact=True,
     )
 
@@ -163,7 +174,7 @@ def settle(
     solid, rows = values[zeros:], rows - zeros
 
     def scale_without(count: int) -> float:
-        return bulk_scale(solid[: rows - count], rows - count, columns - count)
+        return bulk_scale(solid[: rows - count], rows - count, columns - count, solid[rows - count :])
 
     most = solid[::-1][: int(MOST * rows)]
     return count_signal(most, rows, columns, scale_without, kurtosis, alpha, known)
@@ -199,16 +210,24 @@ def count_signal(
     return result
 
 
-def to_protect(values: Array, count: int, known: int, rows: int, columns: int, scale: float) -> int:
+def to_protect(
+    values: Array, count: int, probabilities: list[float], known: int, rows: int, columns: int, scale: float
+) -> int:
     """How many of the `count` directions found (values descending) the next profile leaves out.
 
-    Strong ones distort the profile, and a distorted profile shows directions that are none. So beside those
-    `known` before, the strongest go first, and the others must show again without them.
+    A signal distorts the profile, and a distorted profile shows directions that are none. So beside those
+    `known` before, the strongest go first, then all that are sure in spite of it, and the others must show
+    again without them.
     """
-    clear = STRONG * law.edges(rows - count, columns - count, scale)[1]
-    if count <= known or values[known] <= clear:
+    if count <= known:
         return count
-    return int((values[:count] >= max(clear, values[known] / STEP)).sum())
+    clear = STRONG * law.edges(rows - count, columns - count, scale)[1]
+    strong = int((values[:count] >= max(clear, values[known] / STEP)).sum())
+    sure = sum(p < SURE for p in probabilities[:count])
+    for first in (strong, sure):
+        if first > known * MORE:
+            return first
+    return count
 
 
 def first_seen(before: list[float], now: list[float], known: int) -> list[float]:

@@ -9,19 +9,22 @@ Laplace, Student t₅ and t₃ and pruned entries (experiments/parts); the const
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from . import _marchenko_pastur as law
 from ._lanczos import fit_scale
 from ._marchenko_pastur import Array
+from ._repulsion import NOTHING, cosines, distances, downwards, energy_lost, inwards, missing
 from .results import Number
 
-_SHIFT, _SHIFT_FROM = 0.75, 4.0  # of the squared upper edge, inwards, per (kurtosis + 4) / √(rows · columns)
+_SHIFT, _SHIFT_FROM = 0.85, 4.0  # of the squared upper edge, inwards, per (kurtosis + 4) / √(rows · columns)
 _DISTANCE_SHIFT = 0.27  # of size · distance, for normal entries
 _LIGHT, _HEAVY = 0.1, 0.21  # more per unit of kurtosis, below and above 0
 _DISTANCE_SPREAD = 0.03  # by which a unit of kurtosis widens the distance's null
 HEAVY = 6.0  # excess kurtosis (that of a Student t₅) beyond which the edge is not moved further inwards
+SURELY = 1e-30  # a chance that is not made smaller by computing where the edge was pushed
 HARD = 16  # so many more columns than rows, or fewer: the smallest value is repelled by 0, not by an edge
 
 
@@ -31,11 +34,14 @@ def shifted(kurtosis: float, rows: int, columns: int) -> float:
     return -min(_SHIFT * (min(max(kurtosis, -2.0), HEAVY) + _SHIFT_FROM), most)
 
 
-def upper_p(value: float, rows: int, columns: int, scale: float, kurtosis: float) -> float:
-    """The chance that noise of this shape has a singular value this large or larger."""
+def upper_p(
+    value: float, rows: int, columns: int, scale: float, kurtosis: float, above: Array = NOTHING
+) -> float:
+    """The chance that noise of this shape, beside the signal `above` it, has a value this large or larger."""
     if min(rows, columns) < 1 or scale <= 0:
         return 1.0
-    return law.edge_probability(
+    chance = partial(
+        law.edge_probability,
         value,
         rows,
         columns,
@@ -43,10 +49,14 @@ def upper_p(value: float, rows: int, columns: int, scale: float, kurtosis: float
         scale_error=law.scale_error(rows, columns),
         kurtosis=shifted(kurtosis, rows, columns),
     )
+    far = chance()
+    if not len(above) or far < SURELY:
+        return far
+    return chance(inwards=inwards(distances(above, rows, columns, scale), rows, columns))
 
 
-def lower_p(value: float, rows: int, columns: int, scale: float) -> float:
-    """The chance that noise of this shape has a singular value this small or smaller.
+def lower_p(value: float, rows: int, columns: int, scale: float, above: Array = NOTHING) -> float:
+    """The chance that noise of this shape, below the signal `above` it, has a value this small or smaller.
 
     For matrices near to square, Edelman's upper bound on the density of the smallest eigenvalue of a Wishart
     matrix (1988), which is exact for small values; otherwise Tracy–Widom for the logarithm (Ma 2012).
@@ -60,6 +70,8 @@ def lower_p(value: float, rows: int, columns: int, scale: float) -> float:
     if eigenvalue <= 0:
         return 0.0
     more = long - short
+    push = downwards(distances(above, rows, columns, scale), rows, columns)
+    eigenvalue *= 1 + (2 * push if more <= HARD else push)
     if more <= HARD:
         shape = (more + 1) / 2
         inside = float(gammainc(shape, eigenvalue / 2))
@@ -76,15 +88,29 @@ def lower_p(value: float, rows: int, columns: int, scale: float) -> float:
 
 
 def count_above(
-    values: Array, rows: int, columns: int, scale: float, kurtosis: float, level: float
+    values: Array,
+    rows: int,
+    columns: int,
+    scale: float,
+    kurtosis: float,
+    level: float,
+    beside: int | None = None,
 ) -> tuple[int, list[float]]:
     """How many of `values` (descending), one after the other, noise of the size that is left would not have.
 
-    The probabilities are those of the counted ones and of the first that is not.
+    The probabilities are those of the counted ones and of the first that is not. All counted ones push the
+    edge, or the first `beside`: those that surely are signal.
     """
     probabilities = []
     for taken, value in enumerate(values):
-        p = upper_p(float(value), rows - taken, columns - taken, scale, kurtosis)
+        p = upper_p(
+            float(value),
+            rows - taken,
+            columns - taken,
+            scale,
+            kurtosis,
+            values[: taken if beside is None else min(taken, beside)],
+        )
         probabilities.append(p)
         if p >= level:
             return taken, probabilities
@@ -92,22 +118,41 @@ def count_above(
 
 
 def count_below(
-    values: Array, rows: int, columns: int, scale: float, level: float
+    values: Array, rows: int, columns: int, scale: float, level: float, above: Array = NOTHING
 ) -> tuple[int, list[float]]:
-    """The same from the smallest upwards (`values` ascending)."""
+    """The same from the smallest upwards (`values` ascending), below the signal `above`."""
     probabilities = []
     for taken, value in enumerate(values):
-        p = lower_p(float(value), rows - taken, columns - taken, scale)
+        p = lower_p(float(value), rows - taken, columns - taken, scale, above)
         probabilities.append(p)
         if p >= level:
             return taken, probabilities
     return len(values), probabilities
 
 
-def bulk_scale(values: Array, rows: int, columns: int) -> float:
-    """Of the entries, by least squares on the quantiles in the middle of the law (`values` ascending)."""
+def bulk_scale(values: Array, rows: int, columns: int, above: Array = NOTHING) -> float:
+    """Of the entries, by least squares on the quantiles in the middle of the law (`values` ascending).
+
+    The signal `above` has pushed them down, by how much depends on the scale: found in two steps.
+    """
     size = len(values)
-    return fit_scale(values, (np.arange(size) + 0.5) / size, rows, columns)
+    shares = (np.arange(size) + 0.5) / size
+    scale = fit_scale(values, shares, rows, columns)
+    for _ in range(2 if len(above) and scale > 0 else 0):
+        zetas = distances(above, rows, columns, scale)
+        plain = law.quantiles(shares, rows, columns)
+        fewer = missing(cosines(plain, rows, columns), zetas) / size
+        scale = fit_scale(values, shares, rows, columns, fewer)
+    return scale
+
+
+def scale_of_energy(rest: float, above: Array, rows: int, columns: int) -> float:
+    """Of the entries of noise, from the energy that the signal `above` leaves of a matrix of this shape."""
+    rows, columns = rows - len(above), columns - len(above)
+    scale = math.sqrt(rest / (rows * columns))
+    for _ in range(2 if len(above) else 0):
+        scale = math.sqrt((rest + energy_lost(above, rows, columns, scale)) / (rows * columns))
+    return scale
 
 
 def bulk_distance(distance: float, size: int, kurtosis: float, *, error: float = 0.0) -> Number:

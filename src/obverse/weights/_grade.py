@@ -76,6 +76,7 @@ def summarize(split: Split, shape: tuple[int, int], empty: tuple[int, int], alph
         below=len(split.below),
         zeros=split.zeros,
         at_least=split.at_least,
+        is_open=split.is_open,
         cut_short=split.at_least and not split.exact,
         no_bulk=split.scale <= 0,
         heavy=split.kurtosis > HEAVY,
@@ -92,7 +93,7 @@ def summarize(split: Split, shape: tuple[int, int], empty: tuple[int, int], alph
         sentence=_sentence(grade, about, empty),
         rank=count,
         rank_interval=(split.count_low, split.count_high),
-        rank_is_bound=split.at_least,
+        rank_is_bound=split.at_least or split.is_open,
         settled=split.settled,
         directions=tuple(
             Direction(float(value), float(strength), float(best), p)
@@ -126,6 +127,7 @@ class _Facts:
     below: int
     zeros: int
     at_least: bool
+    is_open: bool  # no gap below the weakest direction
     cut_short: bool  # more directions than the search had room for
     no_bulk: bool
     heavy: bool
@@ -210,11 +212,19 @@ def _sentence(grade: Grade, facts: _Facts, empty: tuple[int, int]) -> str:
             else f"1 of {facts.short} directions carries everything; the others are empty"
         )
     elif facts.rank:
-        least = "at least " if facts.at_least else ""
-        verb = "carries" if facts.rank == 1 and not least else "carry"
-        parts.append(
-            f"{least}{facts.rank} of {facts.short} directions {verb} the signal, {share} of the energy"
-        )
+        one = facts.rank == 1
+        of = f"{facts.rank} of {facts.short} directions"
+        if facts.is_open or facts.cut_short:  # nothing says that these are all
+            stands = "stands" if one else "stand"
+            gap = f", with no gap below {'it' if one else 'the weakest'}"
+            parts.append(
+                f"at least {of} {stands} out from noise, {share} of the energy"
+                + ("" if facts.cut_short else gap)
+            )
+        else:
+            least = "at least " if facts.at_least else ""
+            verb = "carries" if one and not least else "carry"
+            parts.append(f"{least}{of} {verb} the signal, {share} of the energy")
     else:
         parts.append("no direction stands out from noise")
     if not facts.no_bulk:
@@ -234,7 +244,15 @@ def _bulk_sentence(facts: _Facts) -> str:
     if facts.cut_short:
         return "whether more do, only all singular values tell (--exact)"
     rest = "the rest" if facts.rank else "the spectrum"
-    if not facts.surely or facts.off <= NEAR_THE_LAW:
+    if facts.is_open:  # nothing is known of the rest but its singular values
+        if not facts.surely or facts.off <= NEAR_THE_LAW:
+            return "the singular values of the rest are like those of random numbers"
+        if facts.off <= OFF_THE_LAW:
+            return (
+                "the singular values of the rest are nearly like those of random numbers "
+                f"({number(facts.off)} off their distribution)"
+            )
+    elif not facts.surely or facts.off <= NEAR_THE_LAW:
         return (
             f"{rest} is like that of random numbers" if not facts.rank else "the rest is like random numbers"
         )

@@ -110,12 +110,15 @@ def _jump(found: Quadrature, gaps: Array) -> float:
 _CONVERGED = 1e-4
 
 
-def fit_scale(singular: Array, shares: Array, rows: int, columns: int) -> float:
-    """Least squares of singular values on the law's quantiles, over the middle of the density."""
+def fit_scale(singular: Array, shares: Array, rows: int, columns: int, fewer: Array | float = 0.0) -> float:
+    """Least squares of singular values on the law's quantiles, over the middle of the density.
+
+    A share `fewer` of the law's values than it says is above each of them (see repulsion).
+    """
     middle = (shares > MIDDLE[0]) & (shares < MIDDLE[1])
     if not middle.any():
         middle = np.ones_like(shares, dtype=bool)
-    expected = law.quantiles(shares[middle], rows, columns)
+    expected = law.quantiles((shares - fewer)[middle], rows, columns)
     return float((singular[middle] @ expected) / (expected @ expected))
 
 

@@ -129,6 +129,12 @@ _SHAPE, _SCALE, _TRACY_WIDOM_SHIFT = 46.446, 0.186054, 9.84801  # Chiani's fit f
 _VARIANCE = 1.6078  # of the Tracy–Widom law
 
 
+def edge_width(rows: int, columns: int) -> float:
+    """The unit in which the largest squared singular value of noise of scale 1 is Tracy–Widom."""
+    short, long = math.sqrt(min(rows, columns) - 0.5), math.sqrt(max(rows, columns) - 0.5)
+    return float((short + long) * (1 / short + 1 / long) ** (1 / 3))
+
+
 def edge_units(
     singular: float,
     rows: int,
@@ -137,18 +143,20 @@ def edge_units(
     *,
     scale_error: float = 0.0,
     kurtosis: float = 0.0,
+    inwards: float = 0.0,
 ) -> float:
     """How far a singular value lies beyond the upper edge, in units in which noise's largest is Tracy–Widom.
 
     Centred and scaled with the halves of Ma (2012), so that it holds from a few dozen rows on;
     `scale_error` is the relative standard error of a scale that was estimated. Heavy-tailed entries reach
-    further at finite size, by kurtosis / √(rows · columns) of the squared edge (Hwang et al. 2019).
+    further at finite size, by kurtosis / √(rows · columns) of the squared edge (Hwang et al. 2019). A signal
+    beside the noise pushes the squared edge `inwards`.
     """
     short, long = math.sqrt(min(rows, columns) - 0.5), math.sqrt(max(rows, columns) - 0.5)
     centre = (short + long) ** 2
-    width = (short + long) * (1 / short + 1 / long) ** (1 / 3)
-    width = math.sqrt(width**2 + (2 * scale_error * centre) ** 2 / _VARIANCE)
+    width = math.sqrt(edge_width(rows, columns) ** 2 + (2 * scale_error * centre) ** 2 / _VARIANCE)
     centre *= 1 + kurtosis / math.sqrt(rows * columns)
+    centre -= inwards
     return ((singular / scale) ** 2 - centre) / width
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ._crowding import crowd_of_density, is_open, most
 from ._decompose import (
     ROUNDS,
     Split,
@@ -23,7 +24,7 @@ from ._decompose import (
     scale_by,
     to_protect,
 )
-from ._edges import bulk_distance, count_above, count_below
+from ._edges import bulk_distance, count_above, count_below, scale_of_energy
 from ._krylov import BlockLanczos, Krylov
 from ._lanczos import Quadrature, fit_law
 from ._marchenko_pastur import Array
@@ -65,7 +66,7 @@ def split_fast(matrix: Tensor, alpha: float, generator: torch.Generator) -> Spli
                 break
             effort = THOROUGH  # the profile stays, and the search goes on
             continue
-        known = to_protect(found.top.values, found.count, known, rows, columns, found.scale)
+        known = to_protect(found.top.values, found.count, probabilities, known, rows, columns, found.scale)
         left, right = found.left[:, :known], found.right[:, :known]
         scaled.addmm_(left, found.image[:, :known].T, alpha=-1)  # it is not needed any more
         moved = profile_beside_(scaled, profile, left, right, TOLERANCE)
@@ -91,8 +92,9 @@ class _Look:
 
         def scale_without(count: int) -> float:
             rest = self.energy - float(values[:count] @ values[:count])
-            enough = rest > ROUNDING * self.energy
-            return math.sqrt(rest / ((rows - count) * (columns - count))) if enough else 0.0
+            return (
+                scale_of_energy(rest, values[:count], rows, columns) if rest > ROUNDING * self.energy else 0.0
+            )
 
         self.count, self.scale, self.probabilities = count_signal(
             values, rows, columns, scale_without, self.kurtosis, alpha, search.known
@@ -191,16 +193,20 @@ def _described(
     low = high = count
     below, below_p = np.zeros(0), None
     distance: Number | None = None
+    goes_on = False
     density = values[::-1]
     if scale > 0:
         low, _ = count_above(values, rows, columns, scale, kurtosis, min(alpha, 0.025))
-        high, _ = count_above(values, rows, columns, scale, kurtosis, 0.975)
+        near, _ = count_above(values, rows, columns, scale, kurtosis, 0.975, count)
         size = (rows - count, columns - count)
         fit = fit_law(seen := found.top.quadrature(count), *size)
+        many = crowd_of_density(seen.nodes, seen.weights, size, scale, kurtosis, values[:count])
+        high = most(count, near, many, size)
+        goes_on = is_open(tuple(probabilities), count, many, alpha)
         distance = bulk_distance(fit.distance, rows - count, kurtosis, error=fit.error)
         density = _quantiles(seen, rows, values[:count])
         smallest = np.sort(seen.nodes[seen.weights > 0])[:1]  # no smaller than the smallest singular value
-        lowest, chances = count_below(smallest, *size, scale, alpha)
+        lowest, chances = count_below(smallest, *size, scale, alpha, values[:count])
         below, below_p = smallest[:lowest], tuple(chances)
     return Split(
         of_rows=found.profile[0],
@@ -221,5 +227,6 @@ def _described(
         energy=found.energy,
         settled=settled,
         at_least=2 * count >= len(values),
+        is_open=goes_on,
         exact=False,
     )
