@@ -216,10 +216,16 @@ def first_seen(before: list[float], now: list[float], known: int) -> list[float]
     return before[:known] + now[known:]
 
 
+def image_of(scaled: Tensor, left: Tensor) -> Tensor:
+    """The few directions (rows × k) under the matrix: columns × k. With few rows on the left it is read faster."""
+    image: Tensor = (left.T @ scaled).T
+    return image
+
+
 @torch.no_grad()
 def moments(scaled: Tensor, left: Tensor) -> tuple[float, float]:
     """Energy and excess kurtosis of the entries without what lies in some directions; by bands of rows."""
-    image = (scaled.T @ left).T
+    image = image_of(scaled, left).T
     if scaled.stride(0) < scaled.stride(1):  # it lies by columns
         scaled, left, image = scaled.T, image.T, left.T
     second = fourth = 0.0
