@@ -79,7 +79,7 @@ def split_exactly(matrix: Tensor, alpha: float, generator: torch.Generator) -> S
         if not settled:
             count = to_protect(values[::-1], count, left.shape[1], rows, columns, scale)
         left = reduced.leading(count).to(matrix)
-        right = scaled.T @ left / torch.from_numpy(values[rows - count :][::-1].copy()).to(matrix)
+        right = image_of(scaled, left) / torch.from_numpy(values[rows - count :][::-1].copy()).to(matrix)
         if settled:
             break
     return _described(

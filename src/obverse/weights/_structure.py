@@ -30,10 +30,10 @@ def without_signal(matrix: Tensor, parts: Parts, generator: torch.Generator) -> 
     if parts.rank == 0 or parts.summary.scale <= 0:
         return matrix.clone()
     left, right = (one.to(matrix) for one in parts.directions())
-    noise = parts.summary.scale * _normal(matrix.shape[0], matrix.shape[1], generator).to(matrix)
-    # of the noise, what lies in the directions on either side
-    inside = left @ (left.T @ noise)
-    inside += (noise - inside) @ right @ right.T
+    # of a matrix of noise, what lies in the directions on either side: the two parts are independent
+    inside = left @ _normal(left.shape[1], matrix.shape[1], generator).to(matrix)
+    beside = _normal(matrix.shape[0], right.shape[1], generator).to(matrix)
+    inside.addmm_(beside - left @ (left.T @ beside), right.T).mul_(parts.summary.scale)
     rows, columns = matrix.shape
     inside *= _without_chance(parts.row_scales, columns).to(matrix)[:, None]
     inside *= _without_chance(parts.column_scales, rows).to(matrix)
