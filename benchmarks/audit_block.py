@@ -1,4 +1,4 @@
-"""How long the whole audit of a Llama block takes beside `W @ W.T` of its matrices: tests and controls included.
+"""How long the whole audit of a Llama block takes beside `W @ W.T` of its matrices, tests and controls too.
 
 Once with the settings of `obverse audit`, once with those of `obverse audit --quick`.
 """

@@ -1,4 +1,4 @@
-"""Seconds of `obverse audit --quick` on checkpoints below 30 million parameters, alone and beside other work."""
+"""Seconds of `obverse audit --quick` on nets below 30 million parameters, alone and beside other work."""
 
 from __future__ import annotations
 

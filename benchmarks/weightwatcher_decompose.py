@@ -48,12 +48,13 @@ def block(repetitions: int) -> Outcome:
     torch.set_num_threads(THREADS)
     seconds_of(nn.Sequential(linear((64, 64), 0)), 1)
     counts = Counter(map(kind, LLAMA_BLOCK))
-    single = {
-        shape: seconds_of(nn.Sequential(linear(shape, at)), 1) for at, shape in enumerate(counts)
-    }
+    single = {shape: seconds_of(nn.Sequential(linear(shape, at)), 1) for at, shape in enumerate(counts)}
     ours, theirs = (sum(single[shape][side] * many for shape, many in counts.items()) for side in (0, 1))
     return outcome("block", "a Llama block, extrapolated from one layer of each kind", ours, theirs, {
-        "seconds_of_one": {f"{a} × {b}": {"audit": one, "analyze()": two} for (a, b), (one, two) in single.items()},
+        "seconds_of_one": {
+            f"{a} × {b}": dict(zip(("audit", "analyze()"), both, strict=True))
+            for (a, b), both in single.items()
+        },
         "layers_of_a_kind": {f"{a} × {b}": many for (a, b), many in counts.items()},
         "extrapolated": True,
     })  # fmt: skip

@@ -217,7 +217,7 @@ def first_seen(before: list[float], now: list[float], known: int) -> list[float]
 
 
 def image_of(scaled: Tensor, left: Tensor) -> Tensor:
-    """The few directions (rows × k) under the matrix: columns × k. With few rows on the left it is read faster."""
+    """A few directions (rows × k) under the matrix (columns × k): few rows from the left, which is faster."""
     image: Tensor = (left.T @ scaled).T
     return image
 

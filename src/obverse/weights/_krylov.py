@@ -122,7 +122,7 @@ class BlockLanczos:
         if self._gram is not None:
             return self._gram @ vectors.T
         total = torch.zeros_like(vectors)
-        for band in self.matrix.split(BAND, dim=1):  # from memory once: the second product finds it in the cache
+        for band in self.matrix.split(BAND, dim=1):  # from memory once, not once for each product
             total.addmm_(vectors @ band, band.T)
         return total.T
 
