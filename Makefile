@@ -147,6 +147,7 @@ $(WATCHER)/installed: constraints.txt pyproject.toml
 
 bench-weightwatcher: $(WATCHER)/installed
 	$(WATCHER)/bin/python benchmarks/weightwatcher_time.py
+	$(WATCHER)/bin/python benchmarks/weightwatcher_decompose.py
 
 # Under coverage Python is slower by half: bounds on times are judged by `make test`, not here.
 cover: $(VENV)/developer

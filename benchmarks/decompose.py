@@ -167,20 +167,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=5, help="runs of each side")
     parser.add_argument("--quick", action="store_true", help="one matrix of each kind; nothing is written")
+    parser.add_argument("--only", nargs="+", help="names of results, in place of all")
     arguments = parser.parse_args()
     torch.set_num_threads(THREADS)
     where, repetitions = machine(), max(2, arguments.repetitions)
     block = LLAMA_QUICK if arguments.quick else LLAMA_BLOCK
-    measures: tuple[Callable[[], Outcome], ...] = (
-        lambda: against_product("decompose_block", block, 0.002, repetitions),
-        lambda: against_product("decompose_block_many", block, 0.05, repetitions),
-        lambda: against_values("decompose_resnet50", "ResNet-50", resnet50(), repetitions),
-        lambda: against_values("decompose_minilm", "MiniLM", minilm(), repetitions),
-        lambda: memory(tuple(dict.fromkeys(block))),
-    )
+    measures: dict[str, Callable[[], Outcome]] = {
+        "decompose_block": lambda: against_product("decompose_block", block, 0.002, repetitions),
+        "decompose_block_many": lambda: against_product("decompose_block_many", block, 0.05, repetitions),
+        "decompose_resnet50": lambda: against_values(
+            "decompose_resnet50", "ResNet-50", resnet50(), repetitions
+        ),
+        "decompose_minilm": lambda: against_values("decompose_minilm", "MiniLM", minilm(), repetitions),
+        "decompose_memory": lambda: memory(tuple(dict.fromkeys(block))),
+    }
     print(Outcome.header())
-    for measure in measures:
-        outcome = measure()
+    for name in arguments.only or measures:
+        outcome = measures[name]()
         print(outcome, json.dumps(outcome.details, ensure_ascii=False), sep="\n    ", flush=True)
         if not arguments.quick:
             content = {**asdict(outcome), "holds": outcome.holds, "machine": where}

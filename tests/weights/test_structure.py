@@ -12,6 +12,8 @@ from obverse.weights import decompose
 from obverse.weights._marchenko_pastur import edge_probability
 from obverse.weights._structure import (
     COMPARED,
+    arranged_values,
+    arrangement,
     block_contrast,
     correlations,
     equalize_,
@@ -196,6 +198,25 @@ def test_the_nulls_of_the_cosines_are_those_of_chance():
     ks = np.array([one.ks.value for one in raw])
     # 36 vectors make 630 dependent pairs, and a cosine of length 50 is not quite normal
     assert ks.mean() == pytest.approx(raw[0].ks.null, rel=0.15)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(40, 70), (700, 33)])
+def test_the_numbers_alone_are_those_that_stand_beside_their_nulls(rows, columns):
+    matrix = torch.randn(rows, columns, generator=torch.Generator().manual_seed(8)) ** 3
+    found = arrangement(matrix.clone(), 1.0, torch.Generator().manual_seed(9))
+    alone = arranged_values(matrix.clone(), 1.0, torch.Generator().manual_seed(9))
+    # the cosines are summed in another order: float32 rounding of each, 2⁻²⁴, of which most cancels
+    of_rows, of_columns = found.cosines
+    assert alone == pytest.approx(
+        {
+            "row_norms": found.row_norms.value,
+            "column_norms": found.column_norms.value,
+            "rows": of_rows.rms.value,
+            "columns": of_columns.rms.value,
+            "blocks": found.blocks.value,
+        },
+        rel=1e-6,
+    )
 
 
 def test_of_many_vectors_a_random_part_is_compared():

@@ -84,7 +84,7 @@ def split_exactly(matrix: Tensor, alpha: float, generator: torch.Generator) -> S
         if not settled:
             count = to_protect(values[::-1], count, probabilities, left.shape[1], rows, columns, scale)
         left = reduced.leading(count).to(matrix)
-        right = scaled.T @ left / torch.from_numpy(values[rows - count :][::-1].copy()).to(matrix)
+        right = image_of(scaled, left) / torch.from_numpy(values[rows - count :][::-1].copy()).to(matrix)
         if settled:
             break
     return _described(
@@ -235,10 +235,16 @@ def first_seen(before: list[float], now: list[float], known: int) -> list[float]
     return before[:known] + now[known:]
 
 
+def image_of(scaled: Tensor, left: Tensor) -> Tensor:
+    """A few directions (rows × k) under the matrix (columns × k): few rows from the left, which is faster."""
+    image: Tensor = (left.T @ scaled).T
+    return image
+
+
 @torch.no_grad()
 def moments(scaled: Tensor, left: Tensor) -> tuple[float, float]:
     """Energy and excess kurtosis of the entries without what lies in some directions; by bands of rows."""
-    image = (scaled.T @ left).T
+    image = image_of(scaled, left).T
     if scaled.stride(0) < scaled.stride(1):  # it lies by columns
         scaled, left, image = scaled.T, image.T, left.T
     second = fourth = 0.0

@@ -13,7 +13,7 @@ from torch import Tensor
 
 SWEEPS = 50  # far more than a dense matrix needs; a sparse one may have no solution, and stops here
 TOLERANCE = 1e-4  # relative, of the rows' means; their own sampling error, √(2 / columns), is far larger
-BAND = 2**20  # entries squared at a time: they stay in the cache
+BAND = 2**19  # entries squared at a time: they stay in the cache
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ._controls import shuffled
-from ._structure import Arrangement, arrangement
+from ._structure import Arrangement, arranged_values
 from ._tails import Sample, is_heavy, sample
 from .results import Correlations, Number
 
@@ -55,6 +55,6 @@ def shuffled_null(matrix: Tensor, kurtosis: float, count: int, generator: torch.
     """From `count` shuffles of a centred matrix."""
     arranged: dict[str, list[float]] = {}
     for _ in range(count):
-        for name, value in arrangement(shuffled(matrix, generator), kurtosis, generator).values().items():
+        for name, value in arranged_values(shuffled(matrix, generator), kurtosis, generator).items():
             arranged.setdefault(name, []).append(value)
     return Null({name: sample(values) for name, values in arranged.items()})

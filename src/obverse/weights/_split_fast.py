@@ -19,6 +19,7 @@ from ._decompose import (
     Split,
     count_signal,
     first_seen,
+    image_of,
     moments,
     profile_beside_,
     scale_by,
@@ -109,8 +110,7 @@ class _Look:
     @cached_property
     def image(self) -> Tensor:
         """Of these under the scaled matrix, transposed (columns × count)."""
-        image: Tensor = self._scaled.T @ self.left
-        return image
+        return image_of(self._scaled, self.left)
 
     @property
     def right(self) -> Tensor:
@@ -131,7 +131,7 @@ class _Search:
     ) -> None:
         self.scaled, self.profile, self.known = scaled, profile, known.shape[1]
         rest, self.kurtosis = moments(scaled, known)
-        self.energy = rest + float((scaled.T @ known).square().sum(dtype=torch.float64))
+        self.energy = rest + float(image_of(scaled, known).square().sum(dtype=torch.float64))
         self._begun = self.known if self.known <= WIDTH - FEWEST else 0
         start = known if self._begun else None
         self._count = self.known

@@ -17,6 +17,9 @@ from ._readers.stored import Weight
 from .results import LayerAudit
 
 SMALL = 2**21  # entries
+NARROW = (
+    1024  # a shorter side below this keeps one thread busy, not two: twice as many entries are small there
+)
 
 
 def side_by_side(
@@ -24,8 +27,8 @@ def side_by_side(
 ) -> tuple[LayerAudit, ...]:
     """The audits of all weights, in their order; `progress` hears of each layer before it is waited for."""
     threads = torch.get_num_threads()
-    small = [at for at, weight in enumerate(weights) if weight.rows * weight.columns <= SMALL]
-    large = [at for at, weight in enumerate(weights) if weight.rows * weight.columns > SMALL]
+    small = [at for at, weight in enumerate(weights) if _is_small(weight)]
+    large = [at for at, weight in enumerate(weights) if not _is_small(weight)]
     found: dict[int, LayerAudit] = {}
 
     def tell(at: int) -> None:
@@ -51,3 +54,8 @@ def side_by_side(
     if progress:
         progress(len(weights), len(weights), "")
     return tuple(found[at] for at in range(len(weights)))
+
+
+def _is_small(weight: Weight) -> bool:
+    most = 2 * SMALL if min(weight.rows, weight.columns) < NARROW else SMALL
+    return weight.rows * weight.columns <= most
