@@ -90,12 +90,18 @@ def above() -> tuple[list[str], int]:
 NAMES = {"upper": "upper edge", "lower": "lower edge", "distance": "distance"}
 
 
+def _in_order(rank: str, times: str, shape: str, _: str) -> tuple[list[int], int, float]:
+    sides = [int(side) for side in shape.split("×")]
+    return sides, int(rank.split()[1]), float(times.split()[0])
+
+
 def planted_table() -> str:
     """One row per shape, rank and strength."""
     head = ["shape", "rank", "× threshold", "directions found", "rank exact", "oracle", "best threshold"]
     head += ["too many", "interval or “at least” true", "interval alone", "“at least”", "strength", "error"]
     rows = []
-    for (rank, times, shape, _), cell in cells("planted"):
+    found_in = sorted(cells("planted"), key=lambda one: _in_order(*one[0]))
+    for (rank, times, shape, _), cell in found_in:
         draws = cell["draws"]
         parts = [
             "–" if cell[key] is None else f"{100 * cell[key] / draws:.0f} %"
