@@ -165,5 +165,6 @@ def test_memory_does_not_grow_with_the_inputs():
         command = [sys.executable, "-c", PEAK, str(inputs)]
         return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) / 1000
 
-    # Blocks of 16 MB, one in use and one made: the allocator may hold on to either.
-    assert peak(64_000) - peak(2000) < 40
+    # 2,000 rows are two blocks of 16 MB. The allocator holds on to up to six more, now and then, whatever the
+    # number of rows (four runs each: 18 to 98 MB more at 8,000, 16,000, 64,000 and 128,000 rows): 8 blocks.
+    assert peak(64_000) - peak(2000) < 8 * 16.8
