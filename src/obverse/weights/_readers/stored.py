@@ -6,6 +6,7 @@ needs the memory of its largest layer only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
@@ -62,6 +63,7 @@ class Weight:
     cut: Callable[[Tensor], Tensor] | None = None  # which part: that tensor → these entries
     first_output: int = 0  # of the module, where it gives more outputs than these rows
     groups: int = 1  # of a convolution, each with inputs of its own: no one matrix maps inputs to outputs
+    left_out: str = ""  # why it cannot be read as numbers, where it cannot
 
     @property
     def in_groups(self) -> str:
@@ -113,6 +115,20 @@ def weight(
     return Weight(
         title, kind, *size, load, load_bias, module, cut=part.cut, first_output=first_output, groups=groups
     )
+
+
+def unread(name: str, stored: Stored, origin: str) -> Weight:
+    """Packed or whole numbers: listed, so that nobody takes them for audited."""
+    title = printable(name)
+
+    def load() -> Tensor:
+        raise BadInput(f"floating-point numbers in {title} of {origin}", got=stored.dtype, do="dequantize it")
+
+    reason = (
+        f"{printable(stored.dtype)} numbers, which say nothing without their scales; dequantize them first"
+    )
+    sides = stored.shape[0], math.prod(stored.shape[1:])
+    return Weight(title, "quantized", *sides, load, lambda: None, tensor=name, left_out=reason)
 
 
 def printable(name: str) -> str:

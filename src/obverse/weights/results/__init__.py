@@ -27,11 +27,12 @@ from ._audit import (
     with_family,
     write_audit,
 )
-from ._parts import GRADES, Decomposition, Direction, Grade, Interval, Number
+from ._parts import ALPHA, GRADES, Decomposition, Direction, Grade, Interval, Number
 from ._rows import COLUMNS, rows, to_csv, to_frame
 
 __all__ = [
     "AGAINST",
+    "ALPHA",
     "COLUMNS",
     "FAMILY",
     "FORMAT",
