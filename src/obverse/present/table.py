@@ -136,7 +136,7 @@ def shorten_all(names: Sequence[str], width: int) -> tuple[str, ...]:
     >>> shorten_all(["lstm.weight_ih_l0 (input gate)", "lstm.weight_hh_l0 (input gate)"], 22)
     ('l.w_ih_l0 (input gate)', 'l.w_hh_l0 (input gate)')
     """
-    split = {name: tuple(_WORDS.findall(name)) for name in names}
+    split = {name: _words(name) for name in names}
     beside: dict[tuple[str, ...], set[str]] = {}
     for words in split.values():
         for at, word in enumerate(words):
@@ -161,7 +161,10 @@ def shorten_all(names: Sequence[str], width: int) -> tuple[str, ...]:
     return tuple(cut[name] if alike[cut[name]] == 1 else found[name] for name in names)
 
 
-_WORDS = re.compile(r"[^._ ]*[._ ]|[^._ ]+")  # each with what ends it
+def _words(name: str) -> tuple[str, ...]:
+    """Dotted parts, and the words of the last one, each with what ends it."""
+    outer, dot, leaf = name.rpartition(".")
+    return (*re.findall(r"[^.]*\.", outer + dot), *re.findall(r"[^_ ]*[_ ]|[^_ ]+", leaf))
 
 
 def _initials(words: Collection[str]) -> dict[str, str]:

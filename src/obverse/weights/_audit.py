@@ -49,7 +49,7 @@ def audit(
     _check(keep, samples)
     began = time.perf_counter()
     weights = open_weights(net)
-    seed = int(torch.randint(2**63 - 1, (1,), generator=or_global(generator)))
+    seed = int(torch.randint(2**31, (1,), generator=or_global(generator)))
     own = _own_activations(net, data, weights, samples, seed)
 
     def measure(weight: Weight) -> LayerAudit:
