@@ -158,7 +158,7 @@ def test_data_adds_the_layers_own_activations():
         assert 0.3 * other.rows < other.reversal[-1].sparsity < 0.7 * other.rows
     assert not plain.settings["data"]
     assert with_data.settings["data"]
-    again = audit(net, data=normal(100, 48))
+    again = audit(net, data=normal(100, 48), generator=seeded(0))
     assert by_name(again) == by_name(with_data)
 
 

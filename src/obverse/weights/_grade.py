@@ -77,6 +77,7 @@ def summarize(split: Split, shape: tuple[int, int], empty: tuple[int, int], alph
         off_error=(split.distance and split.distance.spread) or 0.0,
         surely=split.distance is not None and split.distance.p is not None and split.distance.p < alpha,
         below=len(split.below),
+        counted=split.exact,
         zeros=split.zeros,
         at_least=split.at_least,
         is_open=split.is_open,
@@ -130,6 +131,7 @@ class _Facts:
     off_error: float
     surely: bool  # further than chance allows
     below: int
+    counted: bool  # or there may be more of them
     zeros: int
     at_least: bool
     is_open: bool  # no gap below the weakest direction
@@ -146,7 +148,8 @@ class _Facts:
     def is_off(self) -> bool:
         """Whether what the signal leaves is not random: where nothing is signal, little is allowed."""
         off = self.surely and self.off > (OFF_THE_LAW if self.rank else NEAR_THE_LAW)
-        return off or self.missing > FEW
+        uncounted = bool(self.below) and not self.counted and not self.rank
+        return off or uncounted or self.missing > FEW
 
 
 def seen_from(rows: int, columns: int, kurtosis: float, alpha: float) -> float:
@@ -280,7 +283,8 @@ def _below_sentence(facts: _Facts) -> list[str]:
     elif facts.below > 1:
         zero = f"all {zero}"
     verb = "is" if facts.below == 1 else "are"
-    said = f"{counted(facts.below, 'singular value')} {verb} smaller than those of random numbers"
+    least = "" if facts.counted else "at least "
+    said = f"{least}{counted(facts.below, 'singular value')} {verb} smaller than those of random numbers"
     return [f"{said} ({zero})" if facts.zeros else said]
 
 

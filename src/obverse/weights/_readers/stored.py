@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..._core import BadInput, text
+from ..results import QUANTIZED
 
 # What can be judged as it stands. Integers need a scale that is stored elsewhere, and packed 4- and 6-bit
 # floats are no numbers to torch.
@@ -53,7 +54,7 @@ class Weight:
     """
 
     name: str  # features.0, attention.in_proj (query), rnn.weight_ih_l0 (input gate), …
-    kind: str  # linear, convolution, recurrent, attention, embedding, or matrix where nothing is known
+    kind: str  # linear, convolution, recurrent, attention, embedding, quantized, or matrix
     rows: int  # outputs
     columns: int  # inputs; in · kh · kw for convolutions
     load: Callable[[], Tensor]  # rows × columns, float32, contiguous, finite
@@ -128,7 +129,7 @@ def unread(name: str, stored: Stored, origin: str) -> Weight:
         f"{printable(stored.dtype)} numbers, which say nothing without their scales; dequantize them first"
     )
     sides = stored.shape[0], math.prod(stored.shape[1:])
-    return Weight(title, "quantized", *sides, load, lambda: None, tensor=name, left_out=reason)
+    return Weight(title, QUANTIZED, *sides, load, lambda: None, tensor=name, left_out=reason)
 
 
 def printable(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from ..._core import NONE, listed
 from ...present import Column, open_console, print_grid, say
 from .._against import CLEAR, Change, Comparison, LayerChange
-from ..results import Audit, LayerAudit, Verdict, rows
+from ..results import QUANTIZED, Audit, LayerAudit, Verdict, rows
 
 COLOURS: dict[Verdict, str] = {
     "untouched": "green",
@@ -50,7 +50,8 @@ def print_audit(audit: Audit) -> None:
     if judged.layers:
         print_grid(console, audit_columns(judged), "more than noise shows: what the verdict rests on")
     if left_out := [layer for layer in audit.layers if layer.verdict == "not judged"]:
-        say(console, _not_judged(left_out))
+        for line in _not_judged(left_out):
+            say(console, line)
     say(console, audit.summary, "bold")
     if audit.family:
         say(console, audit.family)
@@ -77,11 +78,16 @@ def _share(layer: LayerAudit) -> float:
     return layer.random_share.value if layer.random_share else 1.0
 
 
-def _not_judged(layers: Sequence[LayerAudit]) -> str:
-    if len(layers) == 1:
-        reason = layers[0].sentence.removeprefix("not judged: ")
-        return f"not judged: {layers[0].name}: {reason}"
-    return f"not judged: {listed([layer.name for layer in layers], MOST_NAMED)}"
+def _not_judged(layers: Sequence[LayerAudit]) -> list[str]:
+    """A line, and one more for what could not be read as numbers."""
+    lines = []
+    for quantized in (False, True):
+        some = [layer for layer in layers if (layer.kind == QUANTIZED) == quantized]
+        names = listed([layer.name for layer in some], MOST_NAMED) if some else ""
+        if len(some) == 1 or (some and quantized):
+            names += f": {some[0].sentence.removeprefix('not judged: ')}"
+        lines += [f"{'left out' if quantized else 'not judged'}: {names}"] if some else []
+    return lines
 
 
 def print_comparison(comparison: Comparison) -> None:
