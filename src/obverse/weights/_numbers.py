@@ -139,6 +139,7 @@ def _parts(layer: LayerAudit) -> dict[str, Quantity]:
         made["profile share"] = Quantity("profile, share of the energy", found.profile_share, is_share=True)
     if found.distance is not None:
         made["distance"] = Quantity("distance of the bulk to the law (KS)", found.distance)
+        made["excess"] = Quantity("the same, beyond that of random numbers", Number(found.distance.excess))
     p = Number(found.rank, p=layer.p)
     if layer.p is not None:
         made["p"] = Quantity("this layer as noise", p)

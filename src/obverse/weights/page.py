@@ -112,7 +112,7 @@ def _clear(change: LayerChange) -> frozenset[str]:
         "random share": change.random_share,
         "rank": change.rank,
         "ratio": change.ratio,
-        "distance": change.distance,
+        "excess": change.distance,
         "ks": change.ks,
     }
     return frozenset(name for name, one in numbers.items() if one is not None and one.clear)
@@ -410,7 +410,7 @@ def _parts(pair: Pair) -> Cell:
 def _spectrum(pair: Pair) -> Cell:
     if pair.this.parts is None or not pair.this.values:
         return Cell("Singular values", None)
-    keys = pair.keys(rank="directions", distance="bulk, KS distance")
+    keys = pair.keys(rank="directions", excess="bulk, off by")
     return Cell("Singular values", markup(small.spectrum_plot(pair.this, pair.other)), keys)
 
 
