@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from obverse.weights._verdict import Thresholds
-from obverse.weights.results import Audit, Finding, Number, Offsets, read_audit, write_audit
+from obverse.weights.results import Audit, Finding, Interval, Number, Offsets, read_audit, write_audit
 from present.test_progress import on_a_terminal
 from training.helpers import files_below
 from training.helpers import obverse as obverse_process
@@ -486,3 +486,26 @@ def test_what_the_terminal_says_first_is_what_the_verdict_rests_on(obverse, tmp_
     assert re.search(r"shifted: the mean of the entries \(\S+ standard deviations\) holds 9", said)
     assert re.search(r"blocks 128×128 \S+ \S+ 0/128 .{0,60} structured otherwise\*", said)
     assert re.search(r"shifted 64×64 \S+ \S+ 0/64 .{0,60} mostly signal\*", said)
+
+
+def test_of_many_layers_only_the_extremes_get_a_sentence(obverse, tmp_path):
+    layers = [made_layer(f"h{at}", "signal in a random bulk", rank=at + 1) for at in range(12)]
+    odd = made_layer("odd", "structured otherwise", parts=made_parts("structured otherwise"))
+    write_audit(made_audit(*layers, odd, unmeasured("a"), unmeasured("b")), tmp_path / "a.json")
+    lines = obverse("audit", tmp_path / "a.json").out.splitlines()
+    assert [line.partition(":")[0] for line in lines[:6]] == ["h7", "h8", "h9", "h10", "h11", "odd"]
+    assert lines[6] == "7 more layers show more than noise does: --out DIR writes a sentence about each"
+    assert "not judged: a and b" in lines
+    assert not any(re.match(r"[ab] ", line) for line in lines)
+
+
+def test_a_bound_is_called_one_and_the_foot_explains_what_is_shown(obverse, monkeypatch, tmp_path):
+    parts = made_parts("structured otherwise", random_share=Interval.at_most(0.4))
+    write_audit(made_audit(made_layer("h1", "structured otherwise", parts=parts)), tmp_path / "a.json")
+    for width, shown in ((160, True), (70, False)):
+        monkeypatch.setenv("COLUMNS", str(width))
+        said = " ".join(obverse("audit", tmp_path / "a.json").out.split())
+        assert re.search(r"h1 (64×100 )?≤40% ", said)
+        assert "≤ where only a bound is known" in said
+        assert ("95 %: interval of that share" in said) == shown == ("95 %" in said)
+        assert "−n where" not in said

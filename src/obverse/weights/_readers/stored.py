@@ -7,6 +7,7 @@ needs the memory of its largest layer only.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
@@ -122,12 +123,13 @@ def unread(name: str, stored: Stored, origin: str) -> Weight:
     """Packed or whole numbers: listed, so that nobody takes them for audited."""
     title = printable(name)
 
-    def load() -> Tensor:
-        raise BadInput(f"floating-point numbers in {title} of {origin}", got=stored.dtype, do="dequantize it")
+    # safetensors says i8
+    dtype = re.sub(r"^([iu])(?=\d)", r"\1nt", printable(stored.dtype)).replace("unt", "uint")
 
-    reason = (
-        f"{printable(stored.dtype)} numbers, which say nothing without their scales; dequantize them first"
-    )
+    def load() -> Tensor:
+        raise BadInput(f"floating-point numbers in {title} of {origin}", got=dtype, do="dequantize it")
+
+    reason = f"{dtype} numbers, which say nothing without their scales; dequantize them first"
     sides = stored.shape[0], math.prod(stored.shape[1:])
     return Weight(title, QUANTIZED, *sides, load, lambda: None, tensor=name, left_out=reason)
 
