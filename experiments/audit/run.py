@@ -148,13 +148,15 @@ def test_error(net: nn.Module, data: Dataset) -> float:
 
 def audited(net: nn.Module, inputs: Tensor) -> list[dict[str, Any]]:
     """The columns of the audit's table that the page shows, one row per layer."""
-    found = rows(audit(net, data=inputs))
+    found = rows(audit(net, data=inputs, generator=torch.Generator().manual_seed(0)))
     return [{name: _short(row[name]) for name in COLUMNS} for row in found]
 
 
 def needed(net: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
     """Accuracy with the bulk or the signal of all layers treated at once, and of each one alone."""
-    found = ablate(net, x, y, treatments=TREATMENTS, curve=False, generator=torch.Generator().manual_seed(0))
+    found = ablate(
+        net, x, y, treatments=TREATMENTS, curve=False, alpha=0.01, generator=torch.Generator().manual_seed(0)
+    )
     return {
         "untreated": found.untreated.value,
         "together": {one.treatment: one.score.value for one in found.together},

@@ -35,6 +35,7 @@ from .ranks import METHODS, Layer, fitted_knob, layer_of, matrices, pruned, weig
 RESULTS = Path(__file__).parent / "results"
 QUICK_FOLDER = RUNS / "quick" / "compression"
 RECALIBRATION = 500
+ALPHA = 0.01  # of the results on record
 KEPT = (0.05, 0.1, 0.2, 0.3, 0.5)  # of the weights, by magnitude pruning
 
 
@@ -46,6 +47,7 @@ def need(plan: Plan, seed: int, data: Dataset, folder: Path) -> dict[str, Any]:
         data.test_x[: plan.test],
         data.test_y[: plan.test],
         recalibrate=data.train_x[:RECALIBRATION] if batch_norms(net) else None,
+        alpha=ALPHA,
         model=plan.name,
         generator=torch.Generator().manual_seed(seed),
     )
@@ -63,7 +65,7 @@ def compared(
     net: nn.Module, x: Tensor, y: Tensor, unlabelled: Tensor | None, *, curves: bool = True
 ) -> dict[str, Any]:
     """`points` are the curves and usual settings; `equal` is at the size that the signal's rank gives."""
-    _, ours = compress(net, generator=torch.Generator().manual_seed(0))
+    _, ours = compress(net, alpha=ALPHA, generator=torch.Generator().manual_seed(0))
     reasons = why_not(net)
     able = [one for one in weights_of(net) if reasons.get(one.name) == ""]
     pairs = [(weight, layer_of(matrix_of(net, weight))) for weight in able]

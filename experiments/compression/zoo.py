@@ -21,11 +21,10 @@ from obverse.weights import open_weights
 from obverse.weights._ablation.ablate import Bench, _taken_apart
 from obverse.weights._ablation.scores import evaluating, test_of
 from obverse.weights._ablation.treatments import TREATMENTS
-from obverse.weights._parts import ALPHA
 from obverse.weights._readers.module import weights_of
 
 from .._lab.result_files import measure
-from .run import RESULTS, compared
+from .run import ALPHA, RESULTS, compared
 
 FILE = RESULTS / "mobilenet-v2.json"
 IMAGES, UNLABELLED = 90, 45  # for testing, and for batch norms

@@ -92,7 +92,7 @@ def audited(net: torch.nn.Module, images: Tensor, began: Mapping[str, Tensor]) -
     """
     found = {}
     weights = net.state_dict()
-    for layer in audit(net, data=images).layers:
+    for layer in audit(net, data=images, generator=torch.Generator().manual_seed(0)).layers:
         if layer.entries is None or layer.parts is None or layer.offsets is None:
             continue
         name = f"{layer.name}.weight".replace(".weight.weight", ".weight")

@@ -31,7 +31,7 @@ RESULTS = Path(__file__).parent / "results"
 HEIGHTS = (64, 128, 256, 512, 1024, 2048, 4096)
 MATRICES = {64: 200, 128: 100, 256: 200, 512: 400, 1024: 40, 2048: 40}  # per cell of noise
 LEVELS = (0.05, 0.01, 0.001)
-ALPHA = 0.01  # of the planted signals
+ALPHA = 0.01  # of the planted signals, and of the grades of noise
 RATIOS = {64: (1, 2, 4, 8), 128: (1, 2, 4, 8), 256: (1, 4)}  # 1 elsewhere
 SPREADS = (1.0, 0.5, 0.0)
 TIMES = (1.5, 1.2, 2.0, 1.0)
@@ -51,7 +51,8 @@ def false_alarms(
     found: dict[str, list[float]] = {"upper": [], "lower": [], "distance": []}
     grades: dict[str, int] = {}
     for _ in range(matrices):
-        summary = decompose(noise(kind, rows, columns, spread, generator), generator=generator).summary
+        matrix = noise(kind, rows, columns, spread, generator)
+        summary = decompose(matrix, alpha=ALPHA, generator=generator).summary
         largest = summary.directions[0].p if summary.directions else summary.upper_p
         distance = summary.distance.p if summary.distance else None
         found["upper"].append(1.0 if largest is None else largest)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from obverse._core import NONE
 from obverse.present import table as grid
-from obverse.present.table import GAP, Column, fit, open_console, print_grid, shorten
+from obverse.present.table import GAP, Column, fit, open_console, print_grid, shorten, shorten_all
 
 COLUMNS = [
     Column("layer", ("model.layers.3.mlp.down_proj", "out")),
@@ -69,7 +69,7 @@ def test_no_rows_are_a_table_of_titles(capsys):
         ("model.layers.31.self_attn.q_proj", 31, "m.layers.31.self_attn.q_proj"),
         ("model.layers.31.self_attn.q_proj", 24, "m.l.31.self_attn.q_proj"),
         ("model.layers.31.self_attn.q_proj", 15, "m.l.31.s.q_proj"),
-        ("model.layers.31.self_attn.q_proj", 14, "model…n.q_proj"),
+        ("model.layers.31.self_attn.q_proj", 14, "m.l.31.s.q_p"),
         ("features.denseblock3.denselayer12.conv2.weight", 20, "f.d3.d12.c2.weight"),
         ("a_name_without_any_dots_in_it", 10, "a_n…_in_it"),
         ("", 10, ""),
@@ -95,3 +95,30 @@ def test_layers_of_a_transformer_stay_apart_in_20_letters():
 
 def test_the_examples_are_true():
     assert doctest.testmod(grid).failed == 0
+
+
+def test_gates_of_a_recurrent_layer_stay_apart():
+    gates = ("input", "forget", "cell", "output")
+    names = [
+        f"lstm.weight_{side}_l{at} ({gate} gate)"
+        for at in range(3)
+        for side in ("ih", "hh")
+        for gate in gates
+    ]
+    for width in (24, 20, 16):
+        short = shorten_all(names, width)
+        assert len(set(short)) == len(names)
+        assert max(map(len, short)) <= width
+    assert shorten_all(names, 20)[:2] == ("l.w_ih_l0 (input g)", "l.w_ih_l0 (forget g)")
+
+
+@given(st.lists(st.text("ab.1_ (", max_size=14), unique=True, max_size=8), st.integers(3, 14))
+def test_names_that_differ_stay_different(names, width):
+    assert len(set(shorten_all(names, width))) == len(names)
+
+
+def test_a_column_goes_rather_than_what_tells_names_apart():
+    names = tuple(f"a.weight_{side}_l{at} (gate)" for side in ("ih", "hh") for at in range(3))
+    columns = [Column("layer", names), Column("b", ("1234567890",) * 6, drop=1)]
+    for width in (10, 20, 30, 40):
+        assert len(set(fit(columns, width)[0].cells)) == 6

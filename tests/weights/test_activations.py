@@ -103,7 +103,7 @@ def test_the_net_is_left_as_it_was_even_on_error():
     modes = [module.training for module in net.modules()]
     own_activations(net, pictures(3), NAMES, generator=seeded())
     for bad in (lambda: torch.ones(2, 3), lambda: pictures(3).expand(3, 2, 6, 5)):
-        with pytest.raises(RuntimeError):
+        with pytest.raises(BadInput, match="expected data that the net takes"):
             own_activations(net, bad(), NAMES, generator=seeded())
     with pytest.raises(BadInput, match=r"expected names of modules of the net; got 'nothing'; see net.named"):
         own_activations(net, pictures(3), ["words", "nothing"], generator=seeded())

@@ -117,9 +117,9 @@ def test_as_text_it_names_every_layer():
     assert str(compare_audits(BEFORE, AFTER)).splitlines()[1:] == [
         "  out: not judged",
         "  h1: untouched → signal in a random bulk, random share 1 → 0.92*, directions 0 → 4*, "
-        "ratio 1.02 → 1.5*, bulk 0.01 → 0.05*, KS 0.004 → 0.0041",
+        "ratio 1.02 → 1.5*, bulk 0.002 → 0.042*, KS 0.004 → 0.0041",
         "  h2: untouched, shape 64 × 100 → 128 × 100, random share 1 → 1, directions 0 → 0, "
-        "ratio 1.02 → 1.03, bulk 0.01 → 0.01, KS 0.004 → 0.004",
+        "ratio 1.02 → 1.03, bulk 0.002 → 0.002, KS 0.004 → 0.004",
         "  old: only before",
         "  new: only after",
     ]

@@ -29,6 +29,10 @@ def small_net(seed: int = 0) -> nn.Sequential:
     return net
 
 
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
 def timeless(layer: LayerAudit) -> LayerAudit:
     return replace(layer, seconds=0.0)
 
@@ -39,11 +43,11 @@ def by_name(result: Audit) -> dict[str, LayerAudit]:
 
 def test_the_same_seed_gives_the_same_audit_in_any_order_and_company():
     layers = {"a": normal(40, 50, 1), "b": normal(36, 36, 2)}
-    first = audit(layers, seed=3)
-    assert by_name(first) == by_name(audit(layers, seed=3))
-    assert by_name(first) == by_name(audit(dict(reversed(layers.items())), seed=3))
-    assert by_name(first)["b"] == by_name(audit({"b": layers["b"]}, seed=3))["b"]
-    other = by_name(audit(layers, seed=4))
+    first = audit(layers, generator=seeded(3))
+    assert by_name(first) == by_name(audit(layers, generator=seeded(3)))
+    assert by_name(first) == by_name(audit(dict(reversed(layers.items())), generator=seeded(3)))
+    assert by_name(first)["b"] == by_name(audit({"b": layers["b"]}, generator=seeded(3)))["b"]
+    other = by_name(audit(layers, generator=seeded(4)))
     assert other["a"].reversal != by_name(first)["a"].reversal
     assert other["a"].parts == by_name(first)["a"].parts  # nothing random in it
 
@@ -51,9 +55,9 @@ def test_the_same_seed_gives_the_same_audit_in_any_order_and_company():
 def test_everything_that_has_weights_is_audited_the_same(tmp_path):
     net, path = small_net(), tmp_path / "model.safetensors"
     save_file(net.state_dict(), path)
-    expected = by_name(audit(net.state_dict()))
+    expected = by_name(audit(net.state_dict(), generator=seeded(0)))
     for source in (path, str(path), str(tmp_path), open_weights(path), open_weights(str(path))):
-        assert by_name(audit(source)) == expected, source
+        assert by_name(audit(source, generator=seeded(0))) == expected, source
         assert [weight.name for weight in open_weights(source)] == list(expected)
     assert list(by_name(audit(net))) == list(expected)
     assert [weight.name for weight in open_weights(net)] == list(expected)
@@ -72,13 +76,16 @@ def test_what_has_no_weights_is_refused(other):
         audit("nowhere.safetensors")
 
 
-def test_the_global_generator_is_neither_read_nor_moved():
+def test_without_a_generator_it_is_the_global_one():
+    weights = {"a": normal(40, 40)}
     torch.manual_seed(1)
+    first, second = audit(weights), audit(weights)
+    assert first.settings["seed"] != second.settings["seed"]
+    torch.manual_seed(1)
+    assert by_name(first) == by_name(audit(weights)) == by_name(audit(weights, generator=seeded(1)))
     before = torch.get_rng_state()
-    first = audit({"a": normal(40, 40)})
+    audit(weights, generator=seeded(1))
     assert (torch.get_rng_state() == before).all()
-    torch.manual_seed(2)
-    assert by_name(first) == by_name(audit({"a": normal(40, 40)}))
 
 
 def test_every_layer_is_listed_and_small_ones_are_not_judged():
@@ -141,7 +148,8 @@ def test_the_net_is_left_as_it_was():
 
 def test_data_adds_the_layers_own_activations():
     net = small_net()
-    plain, with_data = audit(net), audit(net, data=normal(100, 48))
+    plain = audit(net, generator=seeded(0))
+    with_data = audit(net, data=normal(100, 48), generator=seeded(0))
     for layer, other in zip(plain.layers[:2], with_data.layers[:2], strict=True):
         assert {one.source for one in layer.reversal} == {"random"}
         assert [one.source for one in other.reversal] == ["random"] * len(layer.reversal) + ["data"]
@@ -150,7 +158,7 @@ def test_data_adds_the_layers_own_activations():
         assert 0.3 * other.rows < other.reversal[-1].sparsity < 0.7 * other.rows
     assert not plain.settings["data"]
     assert with_data.settings["data"]
-    again = audit(net, data=normal(100, 48))
+    again = audit(net, data=normal(100, 48), generator=seeded(0))
     assert by_name(again) == by_name(with_data)
 
 
@@ -189,11 +197,12 @@ def test_progress_is_told_before_each_layer_and_at_the_end():
 
 def test_what_was_asked_for_is_written_down():
     thresholds = Thresholds(level=0.01, norm_spread=0.3)
-    result = audit(small_net(), keep=0.5, samples=8, exact=True, seed=5, thresholds=thresholds)
+    result = audit(small_net(), keep=0.5, samples=8, exact=True, generator=seeded(5), thresholds=thresholds)
     assert result.model == "Sequential"
     assert audit({"w": normal(40, 40)}).model == "weights"
     assert audit({"w": normal(40, 40)}, model="mine.pt").model == "mine.pt"
-    assert result.settings == {"seed": 5, "keep": 0.5, "samples": 8, "exact": True, "data": False}
+    drawn = int(torch.randint(2**31, (1,), generator=seeded(5)))
+    assert result.settings == {"seed": drawn, "keep": 0.5, "samples": 8, "exact": True, "data": False}
     assert result.thresholds["level"] == 0.01
     assert result.thresholds["norm_spread"] == 0.3
     assert set(result.versions) == {"obverse", "torch", "python"}
@@ -288,3 +297,34 @@ def test_few_singular_values_give_the_same_verdict_as_all():
     assert quick.verdict == exact.verdict == "untouched"
     middle = [np.quantile(layer.values, [0.1, 0.5, 0.9]) for layer in (exact, quick)]
     assert middle[1] == pytest.approx(middle[0], rel=0.1)
+
+
+def test_data_that_does_not_fit_is_refused_in_a_sentence():
+    with pytest.raises(BadInput, match=r"expected data that the net takes; got inputs of shape \(7,\)"):
+        audit(small_net(), data=torch.ones(5, 7))
+
+
+def test_whole_numbers_beside_floats_are_named_and_positions_are_not():
+    weights = {
+        "a.weight": normal(40, 50),
+        "b.weight": torch.ones(64, 48, dtype=torch.int8),
+        "b.weight_scale": torch.ones(64, 1),
+        "position_ids": torch.arange(64)[None],
+        "c.qweight": torch.ones(64, 6, dtype=torch.int32),
+    }
+    result = audit(weights)
+    assert [layer.name for layer in result] == ["a", "b", "c.qweight"]
+    assert [layer.verdict for layer in result] == ["untouched", "not judged", "not judged"]
+    assert "int8 numbers, which say nothing without their scales" in result.layers[1].sentence
+    with pytest.raises(BadInput, match="floating-point matrices"):
+        audit({name: one for name, one in weights.items() if name != "a.weight"})
+
+
+def test_experts_in_one_tensor_are_a_matrix_each():
+    stack = torch.stack([normal(40, 64, seed) for seed in range(3)])
+    found = open_weights({"mlp.experts.gate_up_proj": stack, "experts.0.conv.weight": stack.clone()})
+    names = [f"mlp.experts.gate_up_proj (expert {at} of 3)" for at in (1, 2, 3)]
+    assert [one.name for one in found] == [*names, "experts.0.conv"]
+    assert [one.kind for one in found] == ["linear"] * 3 + ["convolution"]
+    for one, expert in zip(found, stack, strict=False):
+        assert torch.equal(one.load(), expert)

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from obverse.weights._verdict import Thresholds
-from obverse.weights.results import Audit, Finding, Number, Offsets, read_audit, write_audit
+from obverse.weights.results import Audit, Finding, Interval, Number, Offsets, read_audit, write_audit
 from present.test_progress import on_a_terminal
 from training.helpers import files_below
 from training.helpers import obverse as obverse_process
@@ -96,15 +96,15 @@ def test_the_table_fits_and_says_what_matters(obverse, monkeypatch, file, width,
     assert lines[0] == f"h2: {AUDIT.layers[1].parts.sentence}"
     assert lines[1] == "h3: off"  # the deciding finding, which knows of blocks too
     assert set(lines[2].split()) >= set(titles.split())
-    assert all(len(line) <= width for line in lines[2:8])
-    rows = {line.split()[0]: line for line in lines[4:8]}
+    assert all(len(line) <= width for line in lines[2:7])
+    rows = {line.split()[0]: line for line in lines[4:7]}
     assert re.search(
         r" 100% .* 0/64 .*untouched$",
         next(row for name, row in rows.items() if name.endswith("q_proj")).rstrip(),
     )
     assert re.search(r" 76% .* 12/4096 .*signal in a random bulk$", rows["h2"].rstrip())
     assert re.search(r" 94% .* 3/64\* .*structured otherwise$", rows["h3"].rstrip())
-    assert re.search(r" – .*not judged$", rows["out"].rstrip())
+    assert "not judged: out: smaller than 32 on a side" in lines
     assert "*: more than noise shows: what the verdict rests on" in " ".join(done.out.split())
     assert (
         "3 layers: 1 untouched, 1 signal in a random bulk, 1 structured otherwise (1 not judged)"
@@ -116,7 +116,7 @@ def test_the_table_fits_and_says_what_matters(obverse, monkeypatch, file, width,
 def test_a_wide_table_has_the_interval_and_the_distance(obverse, monkeypatch, file):
     monkeypatch.setenv("COLUMNS", "160")
     done = obverse("audit", file)
-    assert re.search(r"^h3 .* 94% +93–95% +3/64\* +0\.080 +t +0\.004 +5\.00", done.out, re.MULTILINE)
+    assert re.search(r"^h3 .* 94% +93–95% +3/64\* +0\.072 +t +0\.004 +5\.00", done.out, re.MULTILINE)
 
 
 def test_offsets_that_are_all_alike_and_estimated_spectra(obverse, monkeypatch, tmp_path):
@@ -125,7 +125,7 @@ def test_offsets_that_are_all_alike_and_estimated_spectra(obverse, monkeypatch, 
     layer = made_layer(offsets=offsets, parts=made_parts(method="krylov", rank_is_bound=True, below=(0.1,)))
     write_audit(made_audit(layer), tmp_path / "a.json")
     assert re.search(
-        r"^h1 .* ≥0/64 −1 +≈0\.010 .* ∞ ", obverse("audit", tmp_path / "a.json").out, re.MULTILINE
+        r"^h1 .* ≥0/64 −1 +≈0\.002 .* ∞ ", obverse("audit", tmp_path / "a.json").out, re.MULTILINE
     )
 
 
@@ -166,7 +166,7 @@ def test_weights_are_measured_and_judged(obverse, weights, tmp_path):
     assert done.err == "obverse: --fail-on signal: 1 of 4 layers\n"
     assert re.search(r"^fine .*untouched *$", done.out, re.MULTILINE)
     assert re.search(r"^uneven .*untouched *$", done.out, re.MULTILINE)
-    assert re.search(r"^small .*not judged *$", done.out, re.MULTILINE)
+    assert "not judged: small: too small to judge (a side of 8, at least 32 needed)" in done.out.splitlines()
     found = read_audit(tmp_path / "out")
     assert found.model == str(weights)
     assert {layer.name: layer.verdict for layer in found} == {
@@ -192,21 +192,22 @@ def test_the_flags_reach_the_audit(obverse, weights, asked):
     limits = ("--threshold", "level=0.01", "--threshold", "min_side=8")
     assert obverse("audit", weights, *words, *limits).code == 0
     assert [one.name for one in asked["net"]] == ["fine"]
-    assert {name: asked[name] for name in ("keep", "samples", "exact", "seed", "model", "data")} == {
+    assert {name: asked[name] for name in ("keep", "samples", "exact", "model", "data")} == {
         "keep": 0.5,
         "samples": 7,
         "exact": True,
-        "seed": 11,
         "model": str(weights),
         "data": None,
     }
+    assert asked["generator"].initial_seed() == 11
     assert asked["thresholds"] == Thresholds(level=0.01, min_side=8)
     assert asked["progress"] is None, "no terminal, no bar"
 
 
 def test_without_flags_the_audit_has_its_own_defaults(obverse, weights, asked):
     assert obverse("audit", weights).code == 0
-    assert asked.keys() == {"net", "model", "data", "progress", "thresholds"}
+    assert asked.keys() == {"net", "model", "data", "progress", "thresholds", "generator"}
+    assert asked["generator"].initial_seed() == 0
     assert asked["thresholds"] == Thresholds()
 
 
@@ -485,3 +486,26 @@ def test_what_the_terminal_says_first_is_what_the_verdict_rests_on(obverse, tmp_
     assert re.search(r"shifted: the mean of the entries \(\S+ standard deviations\) holds 9", said)
     assert re.search(r"blocks 128×128 \S+ \S+ 0/128 .{0,60} structured otherwise\*", said)
     assert re.search(r"shifted 64×64 \S+ \S+ 0/64 .{0,60} mostly signal\*", said)
+
+
+def test_of_many_layers_only_the_extremes_get_a_sentence(obverse, tmp_path):
+    layers = [made_layer(f"h{at}", "signal in a random bulk", rank=at + 1) for at in range(12)]
+    odd = made_layer("odd", "structured otherwise", parts=made_parts("structured otherwise"))
+    write_audit(made_audit(*layers, odd, unmeasured("a"), unmeasured("b")), tmp_path / "a.json")
+    lines = obverse("audit", tmp_path / "a.json").out.splitlines()
+    assert [line.partition(":")[0] for line in lines[:6]] == ["h7", "h8", "h9", "h10", "h11", "odd"]
+    assert lines[6] == "7 more layers show more than noise does: --out DIR writes a sentence about each"
+    assert "not judged: a and b" in lines
+    assert not any(re.match(r"[ab] ", line) for line in lines)
+
+
+def test_a_bound_is_called_one_and_the_foot_explains_what_is_shown(obverse, monkeypatch, tmp_path):
+    parts = made_parts("structured otherwise", random_share=Interval.at_most(0.4))
+    write_audit(made_audit(made_layer("h1", "structured otherwise", parts=parts)), tmp_path / "a.json")
+    for width, shown in ((160, True), (70, False)):
+        monkeypatch.setenv("COLUMNS", str(width))
+        said = " ".join(obverse("audit", tmp_path / "a.json").out.split())
+        assert re.search(r"h1 (64×100 )?≤40% ", said)
+        assert "≤ where only a bound is known" in said
+        assert ("95 %: interval of that share" in said) == shown == ("95 %" in said)
+        assert "−n where" not in said

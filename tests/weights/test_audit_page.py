@@ -289,7 +289,7 @@ def test_key_numbers_stand_below_the_pictures(audit: Audit, cards: list[str]) ->
         assert f"KS distance{number(layer.entries.ks.value)}" in keys
         assert f"kurtosis{number(layer.entries.kurtosis.value)}" in keys
         assert f"best law{layer.entries.best_law}" in keys
-        assert f"KS distance{number(layer.parts.distance.value)}" in keys
+        assert f"bulk, off by{number(layer.parts.distance.excess)}" in keys
         assert f"directions{layer.parts.rank}" in keys
         assert f"random share{number(100 * layer.random_share.value)} %" in keys
         for side in layer.correlations:

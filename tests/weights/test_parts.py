@@ -237,7 +237,7 @@ def test_empty_lines_are_left_out_and_dependent_rows_show_below():
     assert (found.empty_rows, found.empty_columns, found.null_directions) == (1, 1, 1)
     assert found.lower_p is not None
     assert found.lower_p < 1e-100
-    assert found.grade == "structured otherwise"
+    assert found.grade == "signal in a random bulk"
     assert "1 row and 1 column of zeros left out" in found.sentence
 
 

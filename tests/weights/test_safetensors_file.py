@@ -44,7 +44,8 @@ def test_values_and_order(tmp_path: Path) -> None:
     tensors["ints"] = torch.zeros(3, 4, dtype=torch.int8)
     save_file(tensors, tmp_path / "a.safetensors")
     found = {one.name: one for one in open_weights(tmp_path / "a.safetensors")}
-    assert list(found) == ["brain", "eight", "half", "layers.0", "layers.2", "layers.10"]
+    assert list(found) == ["brain", "eight", "half", "ints", "layers.0", "layers.2", "layers.10"]
+    assert "int8 numbers" in found.pop("ints").left_out
     for name, weight in found.items():
         assert torch.equal(weight.load(), tensors[f"{name}.weight"].float())
     assert torch.equal(found["layers.2"].load_bias(), tensors["layers.2.bias"])  # type: ignore[arg-type]

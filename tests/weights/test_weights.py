@@ -283,7 +283,8 @@ def test_what_is_no_weight_is_left_out() -> None:
         "mha.bias_k": torch.ones(1, 1, 4),
         "scale": torch.tensor(2.0),
     }
-    assert list(by_name(tensors)) == ["fc"]
+    left_out = {"fc.qweight": "int8 numbers, which say nothing without their scales; dequantize them first"}
+    assert {one.name: one.left_out for one in weights_of(tensors)} == {"fc": "", **left_out}
     net = nn.ModuleDict({"fc": nn.Linear(4, 3), "norm": nn.LayerNorm((2, 3, 4)), "bn": nn.BatchNorm1d(3)})
     net.register_buffer("table", torch.randn(5, 5))
     assert list(by_name(net)) == ["fc"]
@@ -385,7 +386,10 @@ def test_other_precisions_become_float32(dtype: torch.dtype) -> None:
 
 def test_integers_are_left_out_unless_there_is_nothing_else() -> None:
     eight = torch.zeros(3, 4, dtype=torch.int8)
-    assert list(by_name({"a.weight": eight, "b.weight": torch.ones(3, 4)})) == ["b"]
+    found = weights_of({"a.weight": eight, "b.weight": torch.ones(3, 4)})
+    assert [bool(one.left_out) for one in found] == [True, False]
+    with pytest.raises(BadInput, match="floating-point numbers in a of the state dict; got int8; dequantize"):
+        found[0].load()
     with pytest.raises(BadInput, match="floating-point matrices in the state dict; got 2 2-dimensional int8"):
         weights_of({"a.weight": eight, "b.weight": eight})
     with pytest.raises(BadInput, match="got no tensors"):

@@ -96,8 +96,9 @@ def check_audit() -> Finding:
 
     from ..weights import audit
 
-    weight = torch.randn(200, 300, generator=torch.Generator().manual_seed(0))
-    (layer,) = audit({"random.weight": weight}, model="a random layer").layers
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(200, 300, generator=generator)
+    (layer,) = audit({"random.weight": weight}, model="a random layer", generator=generator).layers
     return layer.verdict == "untouched", f"a layer of 200 × 300 random entries: {layer.verdict}"
 
 

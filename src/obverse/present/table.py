@@ -6,7 +6,9 @@ Whatever is printed through here is cleaned first: a layer may be called anythin
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -93,19 +95,23 @@ def print_grid(console: Console, columns: Sequence[Column], star: str) -> None:
 
 
 def fit(columns: Sequence[Column], width: int) -> list[Column]:
-    """Those columns that say something and have room beside names of `NAME` letters."""
+    """Those columns that say something and have room beside names of `NAME` letters, all names told apart."""
     kept = [replace(column, cells=tuple(map(printable, column.cells))) for column in columns]
     kept[1:] = [column for column in kept[1:] if set(column.cells) != {NONE}]
-    wanted = kept[0].width if kept[0].whole else min(kept[0].width, NAME)
 
     def room() -> int:
         return width - sum(column.width + GAP for column in kept[1:])
 
-    while room() < wanted and any(column.drop for column in kept):
-        kept.remove(max(kept, key=lambda column: column.drop))
+    def drop_until(wanted: int) -> None:
+        while room() < wanted and any(column.drop for column in kept):
+            kept.remove(max(kept, key=lambda column: column.drop))
+
     if kept[0].whole:
+        drop_until(kept[0].width)
         return kept
-    names = tuple(shorten(name, max(room(), FEWEST)) for name in kept[0].cells)
+    drop_until(min(kept[0].width, NAME))
+    names = shorten_all(kept[0].cells, max(room(), FEWEST))
+    drop_until(max(map(len, names), default=0))  # short names that are alike would be no names
     return [replace(kept[0], cells=names), *kept[1:]]
 
 
@@ -117,13 +123,65 @@ def shorten(name: str, width: int) -> str:
     >>> shorten("model.layers.31.self_attn.q_proj", 24)
     'm.l.31.self_attn.q_proj'
     """
-    parts = name.split(".")
-    for at in range(len(parts) - 1):
-        if len(".".join(parts)) <= width:
-            break
-        parts[at] = parts[at][:1] + "".join(filter(str.isdigit, parts[at][1:]))
-    short = ".".join(parts)
-    if len(short) <= width:
-        return short
-    tail = 2 * (width - 1) // 3  # the end of a name says more than its beginning
+    short = shorten_all([name], width)[0]
+    return short if len(short) <= width else _cut(name, width)
+
+
+def shorten_all(names: Sequence[str], width: int) -> tuple[str, ...]:
+    """Names in `width` letters where that is possible, no two that differ becoming alike.
+
+    Words become initials, or as many letters as tell them from the others in their place: outer ones first,
+    then those of the last part, and of these first the ones that are the same in all names. Numbers stay.
+
+    >>> shorten_all(["lstm.weight_ih_l0 (input gate)", "lstm.weight_hh_l0 (input gate)"], 22)
+    ('l.w_ih_l0 (input gate)', 'l.w_hh_l0 (input gate)')
+    """
+    split = {name: _words(name) for name in names}
+    beside: dict[tuple[str, ...], set[str]] = {}
+    for words in split.values():
+        for at, word in enumerate(words):
+            beside.setdefault(words[:at], set()).add(word)
+    initials = {before: _initials(words) for before, words in beside.items()}
+    found = {}
+    for name, words in split.items():
+        leaf = max((at + 1 for at, word in enumerate(words) if word.endswith(".")), default=0)
+
+        def order(at: int, words: tuple[str, ...] = words, leaf: int = leaf) -> tuple[bool, bool, int]:
+            return at >= leaf, at >= leaf and len(beside[words[:at]]) > 1, at
+
+        short = list(words)
+        for at in sorted(range(len(words)), key=order):
+            if sum(map(len, short)) <= width:
+                break
+            short[at] = initials[words[:at]][words[at]]
+        found[name] = "".join(short)
+    too_long = {name: _cut(name, width) for name, short in found.items() if len(short) > width}
+    cut = found | too_long
+    alike = Counter(cut.values())
+    return tuple(cut[name] if alike[cut[name]] == 1 else found[name] for name in names)
+
+
+def _words(name: str) -> tuple[str, ...]:
+    """Dotted parts, and the words of the last one, each with what ends it."""
+    outer, dot, leaf = name.rpartition(".")
+    return (*re.findall(r"[^.]*\.", outer + dot), *re.findall(r"[^_ ]*[_ ]|[^_ ]+", leaf))
+
+
+def _initials(words: Collection[str]) -> dict[str, str]:
+    """As few letters as tell the words from each other, their digits and what ends them; none longer."""
+    chosen: dict[str, str] = {}
+    for word in sorted(words):
+        letters, end = (word[:-1], word[-1]) if word[-1:] in "._ " else (word, "")
+        taken = {*chosen.values(), *words} - {word}
+        cut = range(2 if letters.startswith("(") else 1, len(letters))
+        tries = (
+            letters[:at] + "".join(one for one in letters[at:] if one.isdigit() or one == ")") for at in cut
+        )
+        chosen[word] = next((f"{short}{end}" for short in tries if f"{short}{end}" not in taken), word)
+    return chosen
+
+
+def _cut(name: str, width: int) -> str:
+    """An ellipsis inside: the end of a name says more than its beginning."""
+    tail = 2 * (width - 1) // 3
     return f"{name[: width - 1 - tail]}…{name[len(name) - tail :]}"

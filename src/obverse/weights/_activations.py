@@ -45,8 +45,22 @@ def own_activations(
         net.eval()
         for part in order.to(data.device).split(_BATCH):
             x = data[part].to(first.device)
-            net(x.to(first.dtype) if x.is_floating_point() else x)
+            _run(net, x.to(first.dtype) if x.is_floating_point() else x)
     return {name: sample.rows for name, sample in kept.items() if len(sample.rows)}
+
+
+def _run(net: nn.Module, x: Tensor) -> None:
+    try:
+        net(x)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise BadInput(
+            "data that the net takes",
+            got=f"inputs of shape {tuple(x.shape[1:])} ({str(x.dtype).removeprefix('torch.')}), and "
+            f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}",
+            do="pass a batch as for net(data)",
+        ) from error
 
 
 class _Sample:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core import BadInput, Record, counted
@@ -43,7 +43,7 @@ class LayerChange(Record):
     ratio: Change | None  # recovery error, layer ÷ shuffled, where it is worst
     random_share: Change | None  # of the energy
     rank: Change | None  # directions of the signal
-    distance: Change | None  # of the bulk to the law
+    distance: Change | None  # of the bulk to the law, beyond that of noise
     ks: Change | None  # of the entries to a normal law
 
     @property
@@ -138,7 +138,7 @@ def _by_name(audit: Audit) -> dict[str, LayerAudit]:
 def _change(old: LayerAudit, new: LayerAudit) -> LayerChange:
     distance = ks = rank = share = None
     if old.parts and new.parts:
-        distance = _difference(old.parts.distance, new.parts.distance)
+        distance = _excess(old.parts.distance, new.parts.distance)
         share = _share(old.parts.random_share, new.parts.random_share)
         rank = _rank(old.parts, new.parts)
     if old.entries and new.entries:
@@ -158,8 +158,8 @@ def _change(old: LayerAudit, new: LayerAudit) -> LayerChange:
 
 
 def _share(old: Interval | None, new: Interval | None) -> Change | None:
-    """95 % intervals are 1.96 standard errors to either side."""
-    if old is None or new is None:
+    """95 % intervals are 1.96 standard errors to either side. Of a bound there is no change to tell."""
+    if old is None or new is None or old.is_bound or new.is_bound:
         return None
     sides = [(one.high - one.low) / 2 / 1.96 for one in (old, new)]
     return Change(old.value, new.value, math.hypot(*sides))
@@ -179,6 +179,15 @@ def _difference(old: Number | None, new: Number | None) -> Change | None:
     known = old.spread is not None and new.spread is not None
     error = math.hypot(*(size for size in (old.spread, new.spread) if size is not None))
     return Change(old.value, new.value, error if known else None)
+
+
+def _excess(old: Number | None, new: Number | None) -> Change | None:
+    change = _difference(old, new)
+    return (
+        None
+        if old is None or new is None or change is None
+        else replace(change, before=old.excess, after=new.excess)
+    )
 
 
 def _notes(before: Audit, after: Audit) -> list[str]:

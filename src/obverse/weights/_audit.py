@@ -10,14 +10,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .._core import BadInput, Progress, versions
+from .._core import BadInput, Progress, or_global, versions
 from ..shadow import check_keep
 from ._activations import own_activations
 from ._layer import audit_layer
 from ._readers.open import WeightSource, open_weights
 from ._readers.stored import Weight
 from ._threads import side_by_side
-from ._verdict import KEEP, SAMPLES, SEED, Thresholds
+from ._verdict import KEEP, SAMPLES, Thresholds
 from .results import Audit, LayerAudit, with_family
 
 
@@ -31,7 +31,7 @@ def audit(
     keep: float = KEEP,
     samples: int = SAMPLES,
     exact: bool | None = None,
-    seed: int = SEED,
+    generator: torch.Generator | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """What in each layer of this net is signal, what is random, and how much of each?
@@ -41,13 +41,15 @@ def audit(
     file. With `data` (a batch of inputs, modules only) recovery is measured on the layers' own activations
     too. `exact=True` computes all singular values of every layer, False the largest ones and the density of
     the rest; None decides by the size.
-    Small layers are measured side by side, on one thread each.
+    Small layers are measured side by side, on one thread each. One number is drawn from `generator` (None:
+    torch's global one); with its name that is the seed of each layer, whatever other layers there are.
     `progress(done, total, name)` hears of the progress.
     """
     thresholds = thresholds or Thresholds()
     _check(keep, samples)
     began = time.perf_counter()
     weights = open_weights(net)
+    seed = int(torch.randint(2**31, (1,), generator=or_global(generator)))
     own = _own_activations(net, data, weights, samples, seed)
 
     def measure(weight: Weight) -> LayerAudit:

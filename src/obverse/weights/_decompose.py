@@ -130,7 +130,8 @@ def _described(
         distance = bulk_distance(off, len(bulk) - zeros, kurtosis)
         if (smallest or (distance.p or 0.0) < alpha) and is_sparse(scaled):
             flipped = flip(rest, alpha, generator)
-            smallest, below_p = flipped.below(bulk, alpha) if smallest else (smallest, below_p)
+            if smallest:
+                smallest, below_p = flipped.below(bulk, alpha, (smallest, below_p))
             distance = flipped.distance(off)
         below = bulk[:smallest]
     return Split(

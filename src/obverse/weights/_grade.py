@@ -10,17 +10,19 @@ import numpy as np
 from .._core import FIXED, brief, counted, number
 from . import _marchenko_pastur as law
 from ._decompose import Split
-from ._edges import HEAVY
+from ._edges import HEAVY, upper_p
 from ._profile import unevenness
 from ._shrinkage import shrunk, strength_errors, strengths
 from .results import Decomposition, Direction, Grade, Interval, Number
 
 OFF_THE_LAW = 0.1  # a bulk this much further from the law than noise is not called random
 NEAR_THE_LAW = 0.01  # closer than this it is, however sure the difference
+FEW = 0.05  # of the directions may be missing beside what is called random
 MOSTLY = 0.5  # of the energy
 FINITE = (
     0.02  # relative, of the energy: what is left of finite size in strengths, measured on planted signals
 )
+SPREADS = 6  # standard errors: so much stronger than the weakest that is seen, directions nearly always are
 MIN_SIDE = 32  # smaller matrices have no bulk that could be compared with the law
 
 
@@ -71,15 +73,18 @@ def summarize(split: Split, shape: tuple[int, int], empty: tuple[int, int], alph
         rank=count,
         short=min(rows, columns),
         signal=signal.value,
-        off=_excess(split.distance),
+        off=0.0 if split.distance is None else split.distance.excess,
+        off_error=(split.distance and split.distance.spread) or 0.0,
         surely=split.distance is not None and split.distance.p is not None and split.distance.p < alpha,
         below=len(split.below),
+        counted=split.exact,
         zeros=split.zeros,
         at_least=split.at_least,
         is_open=split.is_open,
         cut_short=split.at_least and not split.exact,
         no_bulk=split.scale <= 0,
         heavy=split.kurtosis > HEAVY,
+        seen_from=0.0 if count else seen_from(rows, columns, split.kurtosis, alpha),
     )
     grade = _grade(about)
     return Decomposition(
@@ -113,7 +118,7 @@ def summarize(split: Split, shape: tuple[int, int], empty: tuple[int, int], alph
         distance=split.distance,
         profile_share=_profile_share(split),
         signal_share=signal,
-        random_share=_random_share(signal, about),
+        random_share=_random_share(signal, about, grade),
     )
 
 
@@ -123,20 +128,44 @@ class _Facts:
     short: int
     signal: float
     off: float  # how much further from the law than noise
+    off_error: float
     surely: bool  # further than chance allows
     below: int
+    counted: bool  # or there may be more of them
     zeros: int
     at_least: bool
     is_open: bool  # no gap below the weakest direction
     cut_short: bool  # more directions than the search had room for
     no_bulk: bool
     heavy: bool
+    seen_from: float  # the share of the energy from which on a direction would have been seen
+
+    @property
+    def missing(self) -> float:
+        return self.below / self.short
+
+    @property
+    def is_off(self) -> bool:
+        """Whether what the signal leaves is not random: where nothing is signal, little is allowed."""
+        off = self.surely and self.off > (OFF_THE_LAW if self.rank else NEAR_THE_LAW)
+        uncounted = bool(self.below) and not self.counted and not self.rank
+        return off or uncounted or self.missing > FEW
 
 
-def _excess(distance: Number | None) -> float:
-    if distance is None or distance.null is None:
-        return 0.0
-    return max(0.0, distance.value - distance.null)
+def seen_from(rows: int, columns: int, kurtosis: float, alpha: float) -> float:
+    """The share of the energy with which one direction beside noise of this shape is nearly always seen.
+
+    Its strength is that of a direction seen right where noise reaches with the chance `alpha`, and `SPREADS`
+    standard errors more.
+    """
+    low, high = law.edges(rows, columns)[1] / 2, 3 * law.edges(rows, columns)[1]
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if upper_p(middle, rows, columns, 1.0, kurtosis) > alpha else (low, middle)
+    least = strengths(np.array([high]), rows, columns, 1.0)
+    least = np.maximum(least, law.threshold_strength(rows, columns, 1.0))
+    sure = float((least + SPREADS * strength_errors(least, rows, columns, 1.0))[0])
+    return sure**2 / (sure**2 + rows * columns)
 
 
 def planted_strengths(split: Split) -> law.Array:
@@ -178,15 +207,20 @@ def _profile_share(split: Split) -> Number:
     return Number(1 - (1 - of_rows) * (1 - of_columns), null=min(null, 1.0))
 
 
-def _random_share(signal: Interval, facts: _Facts) -> Interval:
+def _random_share(signal: Interval, facts: _Facts, grade: Grade) -> Interval:
     """The bulk's share of the energy, times the share of its directions that are where the law has them.
 
-    Where the bulk is structured otherwise, nothing is known to be random.
+    Where the bulk is structured otherwise, or not all of the signal was found, nothing is known to be random.
+    What is left is a bound: of numbers at a distance d from a law, at most a share 1 − d follows it.
     """
-    on_the_law = 1 - facts.off if facts.surely else 1.0
-    random = facts.off <= OFF_THE_LAW and not facts.cut_short
-    low = (1 - signal.high) * on_the_law if random else 0.0
-    return Interval((1 - signal.value) * on_the_law, low, 1 - signal.low)
+    if facts.no_bulk:
+        return Interval(1 - signal.value, 1 - signal.high, 1 - signal.low)
+    if facts.cut_short or grade == "structured otherwise" or (facts.surely and facts.off > OFF_THE_LAW):
+        surely_off = max(0.0, facts.off - 1.96 * facts.off_error) if facts.surely else 0.0
+        return Interval.at_most((1 - signal.low) * (1 - max(surely_off, facts.missing)))
+    on_the_law = 1 - max(facts.off if facts.surely else 0.0, facts.missing)
+    low, high = (1 - signal.high) * on_the_law, (1 - signal.low) * (1 - facts.missing)
+    return Interval((1 - signal.value) * on_the_law, low, high)
 
 
 def _grade(facts: _Facts) -> Grade:
@@ -196,10 +230,9 @@ def _grade(facts: _Facts) -> Grade:
         return "mostly signal"
     if facts.cut_short:
         return "cannot tell"
-    off = facts.surely and facts.off > (NEAR_THE_LAW if facts.rank == 0 else OFF_THE_LAW)
-    if off or (facts.rank == 0 and facts.below):
+    if facts.is_off:
         return "structured otherwise"
-    return "signal in a random bulk" if facts.rank else "untouched"
+    return "signal in a random bulk" if facts.rank or facts.below else "untouched"
 
 
 def _sentence(grade: Grade, facts: _Facts, empty: tuple[int, int]) -> str:
@@ -228,10 +261,11 @@ def _sentence(grade: Grade, facts: _Facts, empty: tuple[int, int]) -> str:
     else:
         parts.append("no direction stands out from noise")
     if not facts.no_bulk:
-        parts.append(_bulk_sentence(facts))
-    if facts.below and not facts.no_bulk:
-        zero = f" ({facts.zeros} of them 0)" if facts.zeros else ""
-        parts.append(f"{counted(facts.below, 'singular value')} smaller than random numbers have{zero}")
+        parts += [*_below_sentence(facts), _bulk_sentence(facts)]
+    if grade == "untouched" and not facts.heavy:
+        parts.append(
+            f"a direction with {brief(100 * facts.seen_from)}{FIXED}% of the energy would have shown"
+        )
     if facts.heavy:
         parts.append("heavy-tailed or sparse entries, so that weak directions can be missed")
     if any(empty):
@@ -240,10 +274,24 @@ def _sentence(grade: Grade, facts: _Facts, empty: tuple[int, int]) -> str:
     return "; ".join(parts)
 
 
+def _below_sentence(facts: _Facts) -> list[str]:
+    if not facts.below:
+        return []
+    zero = "0 to float32 precision"
+    if facts.zeros < facts.below:
+        zero = f"{facts.zeros} of them {zero}"
+    elif facts.below > 1:
+        zero = f"all {zero}"
+    verb = "is" if facts.below == 1 else "are"
+    least = "" if facts.counted else "at least "
+    said = f"{least}{counted(facts.below, 'singular value')} {verb} smaller than those of random numbers"
+    return [f"{said} ({zero})" if facts.zeros else said]
+
+
 def _bulk_sentence(facts: _Facts) -> str:
     if facts.cut_short:
         return "whether more do, only all singular values tell (--exact)"
-    rest = "the rest" if facts.rank else "the spectrum"
+    rest = "the rest of the spectrum" if facts.below else "the spectrum"
     if facts.is_open:  # nothing is known of the rest but its singular values
         if not facts.surely or facts.off <= NEAR_THE_LAW:
             return "the singular values of the rest are like those of random numbers"
@@ -256,7 +304,8 @@ def _bulk_sentence(facts: _Facts) -> str:
         return (
             f"{rest} is like that of random numbers" if not facts.rank else "the rest is like random numbers"
         )
-    off = number(facts.off)
-    if facts.off <= OFF_THE_LAW and facts.rank:
-        return f"the rest is nearly like random numbers ({off} off their distribution)"
-    return f"{rest} is not like that of random numbers ({off} off their distribution)"
+    off = f"({number(facts.off)} off their distribution)"
+    if not facts.rank:
+        return f"{rest} is not like that of random numbers {off}"
+    nearly = "nearly" if facts.off <= OFF_THE_LAW else "not"
+    return f"the rest is {nearly} like random numbers {off}"

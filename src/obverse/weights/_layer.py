@@ -41,6 +41,8 @@ def audit_layer(
         "rows": weight.rows,
         "columns": weight.columns,
     }
+    if weight.left_out:
+        return LayerAudit(**about, verdict="not judged", sentence=f"not judged: {weight.left_out}")
     if weight.groups > 1:
         return LayerAudit(**about, verdict="not judged", sentence=f"not judged: {weight.in_groups}")
     side = min(weight.rows, weight.columns)

@@ -23,6 +23,7 @@ class Quantity:
     measured: Number
     matters: float | None = None
     is_share: bool = False
+    is_bound: bool = False  # it is known to be no more than that
 
     def write(self, value: float, spell: Callable[[float], str] = number) -> str:
         return f"{spell(100 * value)}{FIXED}%" if self.is_share else spell(value)
@@ -47,14 +48,21 @@ def line(this: Quantity, other: Quantity | None = None, *, clear: bool = False) 
     measured = this.measured
     return Line(
         this.label,
-        this.write(measured.value),
-        "—" if other is None else this.write(other.measured.value),
-        "" if other is None else _change(this, measured.value - other.measured.value, clear),
+        _bounded(this),
+        "—" if other is None else _bounded(other),
+        ""
+        if other is None or this.is_bound or other.is_bound
+        else _change(this, measured.value - other.measured.value, clear),
         "" if measured.null is None else this.write(measured.null, brief),
         "" if measured.spread is None else this.write(measured.spread, brief),
         "" if measured.p is None else p_value(measured.p),
         "" if this.matters is None else this.write(this.matters, brief),
     )
+
+
+def _bounded(quantity: Quantity) -> str:
+    text = quantity.write(quantity.measured.value)
+    return f"at most {text}" if quantity.is_bound else text
 
 
 def _change(quantity: Quantity, value: float, clear: bool) -> str:
@@ -113,7 +121,10 @@ def _parts(layer: LayerAudit) -> dict[str, Quantity]:
     made: dict[str, Quantity] = {}
     if found.random_share is not None:
         made["random share"] = Quantity(
-            "random share of the energy", _known(found.random_share), is_share=True
+            "random share of the energy",
+            _known(found.random_share),
+            is_share=True,
+            is_bound=found.random_share.is_bound,
         )
     rank = "directions of the signal (at least)" if found.rank_is_bound else "directions of the signal"
     made["rank"] = Quantity(rank, Number(found.rank))
@@ -128,6 +139,7 @@ def _parts(layer: LayerAudit) -> dict[str, Quantity]:
         made["profile share"] = Quantity("profile, share of the energy", found.profile_share, is_share=True)
     if found.distance is not None:
         made["distance"] = Quantity("distance of the bulk to the law (KS)", found.distance)
+        made["excess"] = Quantity("the same, beyond that of random numbers", Number(found.distance.excess))
     p = Number(found.rank, p=layer.p)
     if layer.p is not None:
         made["p"] = Quantity("this layer as noise", p)
@@ -138,7 +150,9 @@ def _parts(layer: LayerAudit) -> dict[str, Quantity]:
         "lower": Quantity("lower edge of the law", Number(found.lower)),
         "upper": Quantity("upper edge of the law", Number(found.upper)),
         "below": Quantity("singular values below those of noise", Number(len(found.below), p=found.lower_p)),
-        "null directions": Quantity("singular values that are 0", Number(found.null_directions)),
+        "null directions": Quantity(
+            "singular values that are 0 to float32 precision", Number(found.null_directions)
+        ),
         "bulk kurtosis": Quantity("excess kurtosis of the bulk’s entries", Number(found.kurtosis)),
         "mean share": Quantity("energy in the mean of the entries", Number(layer.mean_share), is_share=True),
     }
@@ -146,7 +160,9 @@ def _parts(layer: LayerAudit) -> dict[str, Quantity]:
 
 
 def _known(share: Interval) -> Number:
-    """With the standard error that its 95 % interval comes from."""
+    """With the standard error that its 95 % interval comes from; a bound has none."""
+    if share.is_bound:
+        return Number(share.value)
     return Number(share.value, (share.high - share.low) / 2 / 1.96)
 
 

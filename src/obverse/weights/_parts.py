@@ -16,10 +16,9 @@ from ._grade import MIN_SIDE, nothing_to_tell, summarize
 from ._live import live_part
 from ._marchenko_pastur import Array
 from ._split_fast import split_fast
-from .results import Decomposition, Grade, Interval
+from .results import ALPHA, Decomposition, Grade, Interval
 
 SHOWN = 200  # singular values kept for charts
-ALPHA = 0.01  # chance of a false direction in a matrix of noise
 SAFE = 1e9  # entries up to this, and from its inverse on, have squares and sums of squares in float32
 EXACT_UP_TO = 1536  # shorter side up to which all singular values are computed
 EXACT_IF_MANY_UP_TO = 4096  # and where so many directions carry signal that the search cannot count them
@@ -57,7 +56,10 @@ class Parts:
 
     @property
     def random_share(self) -> Interval | None:
-        """How much of the energy is like random numbers, to sort layers by; None where it cannot be told."""
+        """How much of the energy is like random numbers, to sort layers by; None where it cannot be told.
+
+        Where `is_bound`, no more is known than that it is at most its value.
+        """
         return self.summary.random_share
 
     def __repr__(self) -> str:
@@ -218,4 +220,4 @@ def _check(matrix: Tensor, alpha: float) -> None:
             do="look for where training diverged",
         )
     if not 0 < alpha < 1:
-        raise BadInput("alpha between 0 and 1", got=alpha, do="0.01 is the default")
+        raise BadInput("alpha between 0 and 1", got=alpha, do=f"{ALPHA:g} is the default")

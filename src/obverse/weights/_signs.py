@@ -33,11 +33,29 @@ class Flipped:
     values: Array
     distances: Array  # of each to the law
 
-    def below(self, bulk: Array, level: float) -> tuple[int, list[float]]:
+    @property
+    def spread(self) -> float:
+        """Of the distances, with the error of their mean."""
+        return float(self.distances.std(ddof=1)) * math.sqrt(1 + 1 / len(self.distances))
+
+    @property
+    def hardly_move(self) -> bool:
+        """Whether signs leave the spectrum nearly as it is, as they do that of a permutation or of a band.
+
+        What it shows is then a matter of where the entries are, and the null is that of dense noise, which
+        has them elsewhere.
+        """
+        dense = law.distance_number(0.0, self.values.shape[1]).spread
+        return dense is not None and self.spread < dense / 2
+
+    def below(self, bulk: Array, level: float, dense: tuple[int, list[float]]) -> tuple[int, list[float]]:
         """How many of the smallest values of `bulk` (ascending) such noise would not have.
 
         The chance is that of the rank among the matrices, so that it is at least 1 / (1 + their number).
+        `dense` is the answer beside dense noise, which stands where signs hardly move the spectrum.
         """
+        if self.hardly_move:
+            return dense
         tiny = float(bulk[-1]) * 1e-6  # what is zero in one is rounding in another
         probabilities: list[float] = []
         for place, value in enumerate(bulk[: len(bulk) // 2]):
@@ -48,17 +66,11 @@ class Flipped:
         return len(probabilities), probabilities
 
     def distance(self, value: float) -> Number:
-        """Beside what such noise has; the tail is the extreme-value law that dense noise has too.
-
-        Where signs hardly change the spectrum, as that of a permutation, it is a matter of where the entries
-        are, and noise has others.
-        """
-        spread = float(self.distances.std(ddof=1)) * math.sqrt(1 + 1 / len(self.distances))
-        dense = law.distance_number(value, self.values.shape[1])
-        if dense.spread is not None and spread < dense.spread / 2:
-            return dense
+        """Beside what such noise has; the tail is the extreme-value law that dense noise has too."""
+        if self.hardly_move:
+            return law.distance_number(value, self.values.shape[1])
         mean = float(self.distances.mean())
-        return Number(value, spread, mean, law.gumbel_sf(value, mean, spread))
+        return Number(value, self.spread, mean, law.gumbel_sf(value, mean, self.spread))
 
 
 def is_sparse(matrix: Tensor) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core import FIXED, BadInput, brief, counted, number
 from .results import (
+    ALPHA,
     Correlations,
     Decomposition,
     Entries,
@@ -80,7 +81,9 @@ def judge(
         deciding = Finding("parts", False, f"{deciding.sentence}, but {blocked.sentence}", True)
         said.remove(blocked.sentence)
     if share is not None and blocked.random_like is False and verdict == "structured otherwise":
-        share = replace(share, low=0.0)  # numbers in blocks of different scale are not known to be random
+        share = Interval.at_most(
+            share.high
+        )  # numbers in blocks of different scale are not known to be random
     if share is not None:
         left = 1 - mean_share
         parts = replace(parts, random_share=Interval(share.value * left, share.low * left, share.high * left))
@@ -230,16 +233,14 @@ def _beyond(number: Number) -> float:
 
 
 # Of an audit, besides what counts as a deviation.
-KEEP, SAMPLES, SEED = 1.0, 32, 0
+KEEP, SAMPLES = 1.0, 32
 
 
 @dataclass(frozen=True)
 class Thresholds:
     """A remark needs both: too unlikely for random entries (`level`), and large enough to mean something."""
 
-    level: float = (
-        0.001  # chance of a false direction in a layer of noise, and of a false remark for each test
-    )
+    level: float = ALPHA  # chance of a false direction in a layer of noise, and of a false remark per test
     min_side: int = 32  # smaller layers are listed, not judged: their nulls are too wide
     normal_distance: float = 0.02  # Kolmogorov–Smirnov distance of the entries to a normal law
     offset_ratio: float = 5.0  # |mean| / std of the offsets; the paper's line for nearly constant

@@ -129,18 +129,21 @@ def _reach(layer: LayerAudit) -> float:
 
 def parts_bar(this: LayerAudit, other: LayerAudit | None = None) -> str:
     """The energy without the profile from left to right: signal, then the random rest; its interval below."""
-    rows = [one.random_share for one in (this, other) if one is not None]
+    rows = [(one, one.random_share) for one in (this, other) if one is not None]
     parts = [path("axis", f"M0 {HEIGHT}H{WIDTH}"), tick(0, "0", "start"), tick(WIDTH, "100 %", "end")]
     height = 0.3 * HEIGHT
-    for at, (kind, share) in enumerate(zip(("bars", "other"), rows, strict=False)):
+    for at, (kind, (one, share)) in enumerate(zip(("bars", "other"), rows, strict=False)):
         if share is None:
             continue
         top = 0.14 * HEIGHT + at * 1.5 * height
         x = [float(across(1 - part, 0.0, 1.0)) for part in (1.0, share.value, share.high, share.low)]
+        if share.is_bound:  # what is not signal may be random, or not
+            signal = one.parts.signal_share if one.parts else None
+            x[1] = float(across(signal.value if signal else 0.0, 0.0, 1.0))
         box = f"M0 {coordinate(top)}H{coordinate(x[1])}V{coordinate(top + height)}H0Z"
         rest = f"M{coordinate(x[1])} {coordinate(top)}H{WIDTH}V{coordinate(top + height)}H{coordinate(x[1])}Z"
         middle = coordinate(top + height / 2)
-        parts += [path(kind, box), path("gaussian", rest)]
+        parts += [path(kind, box)] if share.is_bound else [path(kind, box), path("gaussian", rest)]
         parts.append(path("whisker", f"M{coordinate(x[2])} {middle}H{coordinate(x[3])}"))
     return svg_frame("Shares of the energy: signal at the left, random numbers at the right", parts)
 

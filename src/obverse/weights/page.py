@@ -112,7 +112,7 @@ def _clear(change: LayerChange) -> frozenset[str]:
         "random share": change.random_share,
         "rank": change.rank,
         "ratio": change.ratio,
-        "distance": change.distance,
+        "excess": change.distance,
         "ks": change.ks,
     }
     return frozenset(name for name, one in numbers.items() if one is not None and one.clear)
@@ -140,7 +140,7 @@ def card(
             "random": None if share is None else -share.value,
             "rank": None if parts is None else parts.rank,
             "ratio": None if layer.ratio is None else layer.ratio.value,
-            "distance": None if distance is None else distance.value,
+            "distance": None if distance is None else distance.excess,
             "size": layer.rows * layer.columns,
         },
         cells=() if layer.verdict == "not judged" else cells(Pair(layer, twin, lines)),
@@ -184,7 +184,7 @@ def _about_parts(parts: Decomposition | None) -> list[str]:
     more = " or more" if parts.rank_is_bound else f" to {whole(high)}" if high > low else ""
     facts = [
         f"Directions of the signal: {whole(parts.rank)} (95{FIXED}% interval {whole(low)}{more}).",
-        f"Random share {_interval(share)} of the energy without the profile"
+        f"Random share: {_interval(share)} of the energy without the profile"
         + (f", signal {_interval(signal)}." if signal else "."),
     ]
     if parts.method == "krylov":
@@ -200,6 +200,8 @@ def _about_parts(parts: Decomposition | None) -> list[str]:
 
 
 def _interval(share: Interval) -> str:
+    if share.is_bound:
+        return f"at most {_percent(share.value)}"
     return f"{_percent(share.value)} ({_percent(share.low)} to {_percent(share.high)})"
 
 
@@ -408,7 +410,7 @@ def _parts(pair: Pair) -> Cell:
 def _spectrum(pair: Pair) -> Cell:
     if pair.this.parts is None or not pair.this.values:
         return Cell("Singular values", None)
-    keys = pair.keys(rank="directions", distance="bulk, KS distance")
+    keys = pair.keys(rank="directions", excess="bulk, off by")
     return Cell("Singular values", markup(small.spectrum_plot(pair.this, pair.other)), keys)
 
 

@@ -51,7 +51,7 @@ export function auditTab(panel, about) {
     tiles.show("audit-random", `${found.filter((one) => one.verdict === "untouched").length}`, `of ${found.filter((one) => one.verdict !== "not judged").length} judged`);
     const shared = found.filter((one) => one.random_share !== null);
     const least = shared.reduce((a, b) => (a && a.random_share[0] <= b.random_share[0] ? a : b), null);
-    tiles.show("audit-share", least ? percent(least.random_share[0]) : "–", least ? `${least.name}, ${percent(least.random_share[1])} to ${percent(least.random_share[2])}` : "no layer is large enough to judge");
+    tiles.show("audit-share", least ? `${least.random_is_bound ? "≤ " : ""}${percent(least.random_share[0])}` : "–", least ? least.random_is_bound ? least.name : `${least.name}, ${percent(least.random_share[1])} to ${percent(least.random_share[2])}` : "no layer is large enough to judge");
     tiles.show("audit-ratio", worst ? short(worst.ratio) : "–", worst ? worst.name : "no layer is large enough to judge");
     tiles.show("audit-error", worst ? short(worst.recovery) : "–", worst ? `random weights: ${short(worst.predicted)}` : "");
     if (found.length === layers.length) say(`${found.length} layers measured.`);

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+import torch
+
 from ..present import Fields, Subject, Tab
 from . import charts as small
 from ._audit import audit
@@ -27,7 +29,8 @@ def audit_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
         )
         layer = LayerAudit(name, weight.kind, weight.rows, weight.columns, "not judged", sentence)
     else:
-        (layer,) = audit((weight,), keep=keep).layers
+        generator = torch.Generator().manual_seed(0)  # the same answer whenever it is asked
+        (layer,) = audit((weight,), keep=keep, generator=generator).layers
     shown = card(layer, asdict(Thresholds()))
     worst, share = layer.worst(), layer.random_share
     return {
@@ -38,6 +41,7 @@ def audit_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
         "tone": shown.tone,
         "sentence": layer.sentence,
         "random_share": None if share is None else [share.value, share.low, share.high],
+        "random_is_bound": share is not None and share.is_bound,
         "rank": None if layer.parts is None else layer.parts.rank,
         "ratio": None if worst is None else worst.ratio.value,
         "recovery": None if worst is None else worst.layer.error.value,

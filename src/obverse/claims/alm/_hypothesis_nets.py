@@ -150,13 +150,16 @@ def _weight(setting: Setting, generator: torch.Generator) -> Tensor:
     return train(setting, generator).net.get_parameter(f"h{setting['layer']}.weight").detach()
 
 
+ALPHA = 0.01  # chance of a false direction in a matrix of noise, in the results on record
+
+
 def _bias(setting: Setting, generator: torch.Generator) -> Tensor:
     check_layer_named(setting)
     return train(setting, generator).net.get_parameter(f"h{setting['layer']}.bias").detach().double()
 
 
 def _parts(setting: Setting, generator: torch.Generator) -> Parts:
-    return decompose(_weight(setting, generator), generator=generator)
+    return decompose(_weight(setting, generator), alpha=ALPHA, generator=generator)
 
 
 def _accuracy_kept(setting: Setting, generator: torch.Generator) -> float:
@@ -168,6 +171,7 @@ def _accuracy_kept(setting: Setting, generator: torch.Generator) -> float:
         task.test_y,
         layers=HIDDEN,
         treatments=(treatment,),
+        alpha=ALPHA,
         curve=False,
         generator=generator,
     )

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from ..._core import BadInput, Progress, or_global, versions
 from .._grade import nothing_to_tell
-from .._parts import ALPHA, Parts, decompose
+from .._parts import Parts, decompose
 from .._readers.module import weights_of
 from .._readers.stored import Weight, finite
-from ..results import Number
+from ..results import ALPHA, Number
 from .bend import bend, counts, rank_correlation
 from .place import matrix_of, replaced
 from .results import Ablation, Effect, Kept, LayerAblation, Score, Treatment

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from ..._core import BadInput, Progress, versions
 from .._ablation.scores import BATCH, Loss, batch_norms, evaluating, reestimated, test_of
-from .._parts import ALPHA, Parts, decompose
+from .._parts import Parts, decompose
 from .._readers.module import weights_of
 from .._readers.stored import Weight, finite
-from ..results import Number
+from ..results import ALPHA, Number
 from .results import Compression, LayerCompression
 from .thin import fill, pays, put, thin_layers, why_not
 

@@ -2,9 +2,10 @@
 
 The names are those of PyTorch and of the usual model files. A convolution is out × in·kh·kw; recurrent
 weights are split into gates, fused attention weights into query, key and value where three equal blocks of
-rows are what the name stands for, and convolutions into their groups where these are known and large enough
-to be judged. (`query_key_value` is left whole: there the three alternate from head to
-head, and the number of heads is not in the file.)
+rows are what the name stands for, convolutions into their groups where these are known and large enough
+to be judged, and the experts of a mixture that are stored in one tensor into one matrix each.
+(`query_key_value` is left whole: there the three alternate from head to head, and the number of heads is not
+in the file.)
 
 Offsets: in recurrent layers the two biases add up, and weight_ih carries their sum, weight_hh none — but for
 the new gate of a GRU, where each keeps its own: the reset gate stands between them.
@@ -23,7 +24,7 @@ from torch import Tensor
 
 from ..._core import BadInput
 from .state_dict import joined
-from .stored import Part, Stored, Weight, printable, weight
+from .stored import Part, Stored, Weight, printable, unread, weight
 
 _LONGEST_NAME = 1000
 _GROUP_FROM = 32  # rows and columns of a group that is taken apart by itself; fewer have no bulk
@@ -39,6 +40,9 @@ _RECURRENT = re.compile(r"(?P<module>(?:.*\.)?)weight_(?P<side>ih|hh|hr)(?P<laye
 _SEPARATE = re.compile(r"(?P<module>(?:.*\.)?)(?P<which>[qkv])_proj_weight")
 _SUFFIX = re.compile(r"(\.|(?<=_proj)_)weight$")
 _EMBEDDING = re.compile(r"embed(?!.*(proj|linear|dense|fc|norm|out))|(^|_)emb$|^wte$|^wpe$")
+_EIGHT_BITS = {"int8", "uint8", "i8", "u8", "qint8", "quint8"}
+# One tensor for all experts of a layer, experts × … × …; experts.3.w1 is one expert's own
+_EXPERTS = re.compile(r"experts(?!\.\d)")
 # Biases, masks and scales of more than one dimension, as some files have them
 _NO_WEIGHT = re.compile(r"(.*_)?bias(_.*)?|(.*_)?mask|(.*_)?scales?(_inv)?")
 
@@ -65,16 +69,20 @@ def weights_in(
                 got=printable(name),
                 do="shorten it",
             )
-    tensors, layers = joined(tensors, origin), layers or {}
+    # a module that computes with whole numbers knows their scales; a file of weights does not
+    tensors, layers, quantized = joined(tensors, origin), layers or {}, layers is None
     gpt2 = any(
         len(one.shape) == 2 and one.shape[1] == 3 * one.shape[0]
         for name, one in tensors.items()
         if name.endswith("c_attn.weight")
     )
     found: list[Weight] = []
+    unreadable: list[tuple[int, Weight]] = []  # and before which of the others they stand
     seen = set()
     for name, stored in tensors.items():
         if not _is_weight(name, stored, origin):
+            if quantized and _is_quantized(name, stored):
+                unreadable.append((len(found), unread(_SUFFIX.sub("", name), stored, origin)))
             continue
         if stored.identity is not None and stored.identity in seen:
             continue  # tied: the first name stands for both
@@ -88,7 +96,17 @@ def weights_in(
             got=", ".join(f"{count} {kind}" for kind, count in kinds.most_common(5)) or "no tensors",
             do="audit the floating-point weights; integers say nothing without their scales",
         )
+    for at, one in reversed(unreadable):
+        found.insert(at, one)
     return tuple(found)
+
+
+def _is_quantized(name: str, stored: Stored) -> bool:
+    """Whole numbers of eight bits, or what is called a weight: not positions, not masks."""
+    last = name.rpartition(".")[2]
+    if len(stored.shape) < 2 or min(stored.shape) < 1 or stored.floating or _NO_WEIGHT.fullmatch(last):
+        return False
+    return stored.dtype in _EIGHT_BITS or (last.endswith("weight") and stored.dtype != "bool")
 
 
 def _is_weight(name: str, stored: Stored, origin: str) -> bool:
@@ -152,6 +170,11 @@ def _matrices(
             yield weight(
                 title, kind, size, part, origin, offsets=offsets, module=module, first_output=taken.start
             )
+        return
+    if layer is None and len(shape) == 3 and _EXPERTS.search(name):
+        for index in range(shape[0]):
+            title = f"{base} (expert {index + 1} of {shape[0]})"
+            yield weight(title, "linear", shape[1:], Part(stored, itemgetter(index)), origin)
         return
     part = Part(stored, whole)
     yield weight(base, kind, (rows, columns), part, origin, offsets=offsets, module=module, groups=groups)

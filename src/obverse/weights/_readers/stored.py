@@ -6,6 +6,8 @@ needs the memory of its largest layer only.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ..._core import BadInput, text
+from ..results import QUANTIZED
 
 # What can be judged as it stands. Integers need a scale that is stored elsewhere, and packed 4- and 6-bit
 # floats are no numbers to torch.
@@ -52,7 +55,7 @@ class Weight:
     """
 
     name: str  # features.0, attention.in_proj (query), rnn.weight_ih_l0 (input gate), …
-    kind: str  # linear, convolution, recurrent, attention, embedding, or matrix where nothing is known
+    kind: str  # linear, convolution, recurrent, attention, embedding, quantized, or matrix
     rows: int  # outputs
     columns: int  # inputs; in · kh · kw for convolutions
     load: Callable[[], Tensor]  # rows × columns, float32, contiguous, finite
@@ -62,6 +65,7 @@ class Weight:
     cut: Callable[[Tensor], Tensor] | None = None  # which part: that tensor → these entries
     first_output: int = 0  # of the module, where it gives more outputs than these rows
     groups: int = 1  # of a convolution, each with inputs of its own: no one matrix maps inputs to outputs
+    left_out: str = ""  # why it cannot be read as numbers, where it cannot
 
     @property
     def in_groups(self) -> str:
@@ -113,6 +117,21 @@ def weight(
     return Weight(
         title, kind, *size, load, load_bias, module, cut=part.cut, first_output=first_output, groups=groups
     )
+
+
+def unread(name: str, stored: Stored, origin: str) -> Weight:
+    """Packed or whole numbers: listed, so that nobody takes them for audited."""
+    title = printable(name)
+
+    # safetensors says i8
+    dtype = re.sub(r"^([iu])(?=\d)", r"\1nt", printable(stored.dtype)).replace("unt", "uint")
+
+    def load() -> Tensor:
+        raise BadInput(f"floating-point numbers in {title} of {origin}", got=dtype, do="dequantize it")
+
+    reason = f"{dtype} numbers, which say nothing without their scales; dequantize them first"
+    sides = stored.shape[0], math.prod(stored.shape[1:])
+    return Weight(title, QUANTIZED, *sides, load, lambda: None, tensor=name, left_out=reason)
 
 
 def printable(name: str) -> str:

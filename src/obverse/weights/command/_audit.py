@@ -142,7 +142,7 @@ def audit(
         check_seed(seed)
     if exact and quick:
         raise BadInput("--exact or --quick", got="both", do="leave one out")
-    given = {"keep": keep, "samples": samples, "exact": exact or None, "seed": seed}
+    given = {"keep": keep, "samples": samples, "exact": exact or None}
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if quick:
         settings = QUICK | settings
@@ -150,7 +150,8 @@ def audit(
     subjects = [open_subject(model, data, data_root)]
     if against is not None:
         subjects.append(open_other(against, model, data, data_root))
-    useless = [*(["data"] if data else []), *(["threshold"] if threshold else []), *settings]
+    flags = {"data": data, "threshold": threshold, "seed": None if seed is None else str(seed)}
+    useless = [*(name for name, value in flags.items() if value), *settings]
     if useless and all(isinstance(one.net, Audit) for one in subjects):
         raise BadInput(
             "a model to measure with these settings",
@@ -158,7 +159,8 @@ def audit(
             do=f"leave out {', '.join(f'--{name}' for name in useless)}",
         )
     make_folder(out)
-    found, *others = [measure(one, layers, thresholds=thresholds, **settings) for one in subjects]
+    settings |= {"thresholds": thresholds, "seed": seed or 0}
+    found, *others = [measure(one, layers, **settings) for one in subjects]
     other = others[0] if others else None
     comparison = None if other is None else compare_audits(other, found)
     small = f"{settings['samples']} draws of h for each sparsity" if quick else ""

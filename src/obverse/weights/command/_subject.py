@@ -101,8 +101,10 @@ def inputs(path: Path, run: NetRun, own: Dataset, name: str, data_root: str | No
     return other.test_x
 
 
-def measure(subject: Subject, pattern: str | None, **options: Any) -> Audit:
-    """The audit of the layers whose names match the pattern."""
+def measure(subject: Subject, pattern: str | None, *, seed: int, **options: Any) -> Audit:
+    """The audit of the layers whose names match the pattern; its record has the seed that was given."""
+    import torch
+
     from .._audit import audit as measured
 
     net = subject.net
@@ -112,8 +114,15 @@ def measure(subject: Subject, pattern: str | None, **options: Any) -> Audit:
         names = select([one.name for one in net], pattern)
         net = tuple(one for one in net if one.name in names)
     with layer_progress(Path(subject.name).name) as progress:
-        found = measured(net, model=subject.name, data=subject.data, progress=progress, **options)
-    return matching(found, pattern)
+        found = measured(
+            net,
+            model=subject.name,
+            data=subject.data,
+            generator=torch.Generator().manual_seed(seed),
+            progress=progress,
+            **options,
+        )
+    return matching(replace(found, settings=found.settings | {"seed": seed}), pattern)
 
 
 def matching(whole: Audit, pattern: str | None) -> Audit:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ..._core import NONE
+from ..._core import NONE, listed
 from ...present import Column, open_console, print_grid, say
 from .._against import CLEAR, Change, Comparison, LayerChange
-from ..results import Audit, LayerAudit, Verdict, rows
+from ..results import QUANTIZED, Audit, LayerAudit, Verdict, rows
 
 COLOURS: dict[Verdict, str] = {
     "untouched": "green",
@@ -28,22 +29,65 @@ SHORT: dict[Verdict, str] = {
 }
 CONSTANT = 1e6  # |mean| / std of offsets that are all the same but for rounding
 NORMAL = "distance of the entries to a normal law"
-LAW = "distance of the bulk to the law of random numbers"
-SHARE = "share of the energy that is like random numbers, its 95 % interval"
+LAW = "distance of the bulk to the distribution of random numbers, beyond the distance that these have"
+SHARE = "share of the energy that is like random numbers"
 RANK = "directions that carry the signal, of all there are"
+ALL_SAID = 10  # layers; of more only the extremes get a sentence
+MOST_SAID = 5  # of each kind of extreme
+MOST_NAMED = 8  # layers that were not judged
 RATIO = "recovery error ÷ that of the same entries shuffled, at the sparsity where it is surely largest"
 
 
 def print_audit(audit: Audit) -> None:
-    """A sentence about each layer in which there is something to say, the table, the summary."""
+    """A sentence about each layer in which there is something to say, the table, the summary.
+
+    Of many layers only the extremes get one; those that were not judged are named, but have no row.
+    """
     console = open_console()
-    for layer in audit.layers:
-        if layer.verdict not in ("untouched", "not judged"):
-            say(console, f"{layer.name}: {layer.deciding}")
-    print_grid(console, audit_columns(audit), "more than noise shows: what the verdict rests on")
+    for line in sentences(audit):
+        say(console, line)
+    judged = replace(audit, layers=tuple(one for one in audit.layers if one.verdict != "not judged"))
+    if judged.layers:
+        print_grid(console, audit_columns(judged), "more than noise shows: what the verdict rests on")
+    if left_out := [layer for layer in audit.layers if layer.verdict == "not judged"]:
+        for line in _not_judged(left_out):
+            say(console, line)
     say(console, audit.summary, "bold")
     if audit.family:
         say(console, audit.family)
+
+
+def sentences(audit: Audit) -> list[str]:
+    """What is said of single layers, in their order, and how many have a sentence elsewhere."""
+    worth = [layer for layer in audit.layers if layer.verdict not in ("untouched", "not judged")]
+    shown = worth
+    if len(worth) > ALL_SAID:
+        otherwise = [layer for layer in worth if layer.verdict == "structured otherwise"][:MOST_SAID]
+        known = [one for one in worth if one.random_share and not one.random_share.is_bound]
+        least = sorted(known, key=_share)[:MOST_SAID]
+        shown = [layer for layer in worth if layer in otherwise or layer in least]
+    lines = [f"{layer.name}: {layer.deciding}" for layer in shown]
+    if more := len(worth) - len(shown):
+        lines.append(
+            f"{more:,} more layers show more than noise does: --out DIR writes a sentence about each"
+        )
+    return lines
+
+
+def _share(layer: LayerAudit) -> float:
+    return layer.random_share.value if layer.random_share else 1.0
+
+
+def _not_judged(layers: Sequence[LayerAudit]) -> list[str]:
+    """A line, and one more for what could not be read as numbers."""
+    lines = []
+    for quantized in (False, True):
+        some = [layer for layer in layers if (layer.kind == QUANTIZED) == quantized]
+        names = listed([layer.name for layer in some], MOST_NAMED) if some else ""
+        if len(some) == 1 or (some and quantized):
+            names += f": {some[0].sentence.removeprefix('not judged: ')}"
+        lines += [f"{'left out' if quantized else 'not judged'}: {names}"] if some else []
+    return lines
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -63,6 +107,14 @@ def print_comparison(comparison: Comparison) -> None:
 def audit_columns(audit: Audit) -> list[Column]:
     """All there is to show; `grid` leaves out what has no room."""
     table = rows(audit)
+    share = SHARE + (
+        ", ≤ where only a bound is known" if any(row["random_share_is_bound"] for row in table) else ""
+    )
+    rank = RANK
+    if any(row["rank_is_bound"] for row in table):
+        rank += ", ≥ where there may be more"
+    if any(row["values_below"] for row in table):
+        rank += ", −n where n singular values are smaller than those of random numbers"
 
     def column(
         title: str,
@@ -82,14 +134,15 @@ def audit_columns(audit: Audit) -> list[Column]:
     return [
         column("layer", lambda row: str(row["layer"]), left=True),
         column("shape", lambda row: f"{row['rows']}×{row['columns']}", drop=1),
-        column("random", lambda row: f"{row['random_share']:.0%}", SHARE, needs="random_share"),
+        column("random", _random, share, needs="random_share"),
         column(
             "95 %",
             lambda row: f"{100 * row['random_share_low']:.0f}–{row['random_share_high']:.0%}",
+            "interval of that share",
             needs="random_share",
             drop=4,
         ),
-        column("signal", _rank, RANK, needs="rank"),
+        column("signal", _rank, rank, needs="rank"),
         column("bulk", _distance, LAW, needs="distance", drop=3),
         column(
             "law",
@@ -199,9 +252,13 @@ def _rank(row: dict[str, Any]) -> str:
     return f"{least}{row['rank']}/{size}{below}"
 
 
+def _random(row: dict[str, Any]) -> str:
+    return f"{'≤' if row['random_share_is_bound'] else ''}{row['random_share']:.0%}"
+
+
 def _distance(row: dict[str, Any]) -> str:
-    """With ≈ where it is that of an estimated density."""
-    return f"{'≈' if row['method'] == 'krylov' else ''}{row['distance']:.3f}"
+    """Beyond that of noise, as the sentences have it; with ≈ where it is that of an estimated density."""
+    return f"{'≈' if row['method'] == 'krylov' else ''}{row['distance_excess']:.3f}"
 
 
 def _cosine(row: dict[str, Any]) -> str:

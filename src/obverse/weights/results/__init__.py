@@ -8,6 +8,7 @@ from ._audit import (
     FAMILY,
     FORMAT,
     NAME,
+    QUANTIZED,
     TESTS,
     VERDICTS,
     Audit,
@@ -27,16 +28,18 @@ from ._audit import (
     with_family,
     write_audit,
 )
-from ._parts import GRADES, Decomposition, Direction, Grade, Interval, Number
+from ._parts import ALPHA, GRADES, Decomposition, Direction, Grade, Interval, Number
 from ._rows import COLUMNS, rows, to_csv, to_frame
 
 __all__ = [
     "AGAINST",
+    "ALPHA",
     "COLUMNS",
     "FAMILY",
     "FORMAT",
     "GRADES",
     "NAME",
+    "QUANTIZED",
     "TESTS",
     "VERDICTS",
     "Audit",

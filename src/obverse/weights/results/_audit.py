@@ -23,6 +23,7 @@ Verdict = Literal[
     "cannot tell",
     "not judged",
 ]
+QUANTIZED = "quantized"  # the kind of what holds no floating-point numbers: listed, not judged
 VERDICTS: tuple[Verdict, ...] = (*GRADES, "not judged")
 
 

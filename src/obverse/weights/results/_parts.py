@@ -7,6 +7,10 @@ from typing import Literal
 
 from ..._core import Record
 
+# The chance of a false direction in a matrix of noise: in audit, decompose, ablate, compress and commands.
+# A net has tens to hundreds of matrices: at 0.01 one of a hundred untouched ones would show a false one.
+ALPHA = 0.001
+
 Grade = Literal[
     "untouched", "signal in a random bulk", "mostly signal", "structured otherwise", "cannot tell"
 ]
@@ -32,6 +36,11 @@ class Number(Record):
     null: float | None = None
     p: float | None = None
 
+    @property
+    def excess(self) -> float:
+        """How much larger it is than random entries have it."""
+        return max(0.0, self.value - (self.null or 0.0))
+
 
 @dataclass(frozen=True)
 class Direction(Record):
@@ -50,6 +59,15 @@ class Interval(Record):
     value: float
     low: float
     high: float
+
+    @property
+    def is_bound(self) -> bool:
+        """Nothing is known but that it is at most `value`."""
+        return self.low == 0 < self.value == self.high
+
+    @classmethod
+    def at_most(cls, value: float) -> Interval:
+        return cls(value, 0.0, value)
 
 
 @dataclass(frozen=True)
@@ -70,9 +88,9 @@ class Decomposition(Record):
     settled: bool  # profile and rank agree with each other
     directions: tuple[Direction, ...]  # descending
     upper_p: float | None  # of the largest singular value that is not signal
-    below: tuple[float, ...]  # singular values smaller than noise has, ascending
+    below: tuple[float, ...]  # singular values smaller than those of noise, ascending
     lower_p: float | None  # of the smallest singular value
-    null_directions: int  # singular values that are 0
+    null_directions: int  # singular values that are 0 to float32 precision
     scale: float  # of the bulk's entries
     lower: float  # the law's edges
     upper: float
@@ -81,4 +99,6 @@ class Decomposition(Record):
     distance: Number | None  # of the bulk to the law (Kolmogorov–Smirnov)
     profile_share: Number | None  # 1 − geometric ÷ arithmetic mean of the profile's energies
     signal_share: Interval | None  # of the energy without profile; None where nothing can be told
-    random_share: Interval | None  # the bulk's share, less what is off the law
+    # The bulk's share, less what is off the law. Of a bulk that is structured otherwise only a bound is
+    # known: low is 0, and value and high are the most that can be random.
+    random_share: Interval | None
