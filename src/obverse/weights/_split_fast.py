@@ -71,11 +71,17 @@ def split_fast(matrix: Tensor, alpha: float, generator: torch.Generator) -> Spli
         left, right = found.left[:, :known], found.right[:, :known]
         scaled.addmm_(left, found.image[:, :known].T, alpha=-1)  # it is not needed any more
         moved = profile_beside_(scaled, profile, left, right, TOLERANCE)
+        error = math.sqrt((2 + max(found.kurtosis, -1.0)) / columns)
+        stays = _distance(profile, moved) < SETTLED * error
+        settled = stays and effort == THOROUGH and known == found.count
+        if settled:
+            break
+        if stays:  # what the search has seen so far holds
+            effort = THOROUGH
+            scale_by(matrix, *profile, out=scaled)
+            search.learn(left)
+            continue
         if known == found.count:
-            error = math.sqrt((2 + max(found.kurtosis, -1.0)) / columns)
-            settled = effort == THOROUGH and _distance(profile, moved) < SETTLED * error
-            if settled:
-                break
             effort = THOROUGH
         profile = moved
         search = _Search(scale_by(matrix, *profile, out=scaled), profile, left, effort, generator)
@@ -129,9 +135,8 @@ class _Search:
         effort: int,
         generator: torch.Generator,
     ) -> None:
-        self.scaled, self.profile, self.known = scaled, profile, known.shape[1]
-        rest, self.kurtosis = moments(scaled, known)
-        self.energy = rest + float(image_of(scaled, known).square().sum(dtype=torch.float64))
+        self.scaled, self.profile = scaled, profile
+        self.learn(known)
         self._begun = self.known if self.known <= WIDTH - FEWEST else 0
         start = known if self._begun else None
         self._count = self.known
@@ -142,6 +147,12 @@ class _Search:
             generator=generator,
             room=self._room(effort),
         )
+
+    def learn(self, known: Tensor) -> None:
+        """Directions that are surely signal: the entries' kurtosis is measured without them."""
+        self.known, image = known.shape[1], image_of(self.scaled, known)
+        rest, self.kurtosis = moments(self.scaled, known, image)
+        self.energy = rest + float(image.square().sum(dtype=torch.float64))
 
     def _room(self, effort: int) -> int:
         """Dimensions for as many directions as are known."""
