@@ -26,7 +26,7 @@ from ._decompose import (
     to_protect,
 )
 from ._edges import bulk_distance, count_above, count_below, scale_of_energy
-from ._krylov import BlockLanczos, Krylov
+from ._krylov import BlockLanczos, Krylov, Projected
 from ._lanczos import Quadrature, fit_law
 from ._marchenko_pastur import Array
 from ._profile import sinkhorn
@@ -52,20 +52,18 @@ def split_fast(matrix: Tensor, alpha: float, generator: torch.Generator) -> Spli
     rows, columns = matrix.shape
     profile = sinkhorn(matrix, tolerance=TOLERANCE)
     scaled = torch.empty_like(matrix)  # without its profile: the one copy of the matrix
-    known, effort = 0, QUICK
-    search = _Search(
-        scale_by(matrix, *profile, out=scaled), profile, matrix.new_zeros(rows, 0), effort, generator
-    )
+    known = 0
+    search = _Search(scale_by(matrix, *profile, out=scaled), profile, matrix.new_zeros(rows, 0), 0, generator)
+    found, thorough = search.look(QUICK, alpha), False
     probabilities: list[float] = []
     settled = False
     for _ in range(ROUNDS):
-        found = search.look(effort, alpha)
         probabilities = first_seen(probabilities, found.probabilities, min(known, found.count))
         if found.count == known:
-            settled = effort == THOROUGH
+            settled = thorough
             if settled:
                 break
-            effort = THOROUGH  # the profile stays, and the search goes on
+            found, thorough = search.look(THOROUGH, alpha), True
             continue
         known = to_protect(found.top.values, found.count, probabilities, known, rows, columns, found.scale)
         left, right = found.left[:, :known], found.right[:, :known]
@@ -73,25 +71,28 @@ def split_fast(matrix: Tensor, alpha: float, generator: torch.Generator) -> Spli
         moved = profile_beside_(scaled, profile, left, right, TOLERANCE)
         error = math.sqrt((2 + max(found.kurtosis, -1.0)) / columns)
         stays = _distance(profile, moved) < SETTLED * error
-        settled = stays and effort == THOROUGH and known == found.count
+        settled = stays and thorough and known == found.count
         if settled:
             break
         if stays:  # what the search has seen so far holds
-            effort = THOROUGH
             scale_by(matrix, *profile, out=scaled)
-            search.learn(left)
-            continue
-        if known == found.count:
-            effort = THOROUGH
-        profile = moved
-        search = _Search(scale_by(matrix, *profile, out=scaled), profile, left, effort, generator)
+            search.learn(left, found.image[:, :known])
+        else:
+            profile = moved
+            search = _Search(scale_by(matrix, *profile, out=scaled), profile, found.left, known, generator)
+            if known < found.count:  # do the others show again?
+                found, thorough = search.look_along(alpha), False
+                continue
+        found, thorough = search.look(THOROUGH, alpha), True
+    if not thorough:
+        found = search.look(THOROUGH, alpha)
     return _described(found, probabilities, alpha, settled)
 
 
 class _Look:
     """What a search has found so far."""
 
-    def __init__(self, search: _Search, top: Krylov, alpha: float) -> None:
+    def __init__(self, search: _Search, top: Krylov | Projected, alpha: float) -> None:
         rows, columns = search.scaled.shape
         self.profile = search.profile
         self.top, self.kurtosis, self.energy = top, search.kurtosis, search.energy
@@ -116,6 +117,8 @@ class _Look:
     @cached_property
     def image(self) -> Tensor:
         """Of these under the scaled matrix, transposed (columns × count)."""
+        if isinstance(self.top, Projected):
+            return self.top.image(self.count)
         return image_of(self._scaled, self.left)
 
     @property
@@ -131,45 +134,55 @@ class _Search:
         self,
         scaled: Tensor,
         profile: tuple[Tensor, Tensor],
-        known: Tensor,
-        effort: int,
+        directions: Tensor,
+        known: int,
         generator: torch.Generator,
     ) -> None:
-        self.scaled, self.profile = scaled, profile
-        self.learn(known)
-        self._begun = self.known if self.known <= WIDTH - FEWEST else 0
-        start = known if self._begun else None
-        self._count = self.known
-        self._lanczos = BlockLanczos(
-            scaled,
-            block=WIDTH - self._begun,
-            start=start,
-            generator=generator,
-            room=self._room(effort),
-        )
+        """Of the `directions` (rows × any number, orthonormal) so many are known, the others may be none."""
+        self.scaled, self.profile, self._generator = scaled, profile, generator
+        self._lanczos: BlockLanczos | None = None
+        self._begun = self._count = 0  # directions in the first block, and in all
+        self._directions, self._image = directions, image_of(scaled, directions)
+        self.learn(directions[:, :known], self._image[:, :known])
 
-    def learn(self, known: Tensor) -> None:
+    def learn(self, known: Tensor, image: Tensor) -> None:
         """Directions that are surely signal: the entries' kurtosis is measured without them."""
-        self.known, image = known.shape[1], image_of(self.scaled, known)
+        self.known, self._left = known.shape[1], known
         rest, self.kurtosis = moments(self.scaled, known, image)
         self.energy = rest + float(image.square().sum(dtype=torch.float64))
+
+    def look_along(self, alpha: float) -> _Look:
+        """In the space of the given directions alone: values there are no larger than in all."""
+        return _Look(self, Projected(self._directions, self._image), alpha)
+
+    def look(self, effort: int, alpha: float) -> _Look:
+        """Go on until the space has room for what is found in it."""
+        rows = self.scaled.shape[0]
+        largest = min(max(effort * WIDTH, int(LARGEST_SPACE * rows)), rows)
+        lanczos = self._lanczos = self._lanczos or self._begin(effort)
+        while True:
+            lanczos.extend(math.ceil((self._room(effort) - lanczos.size) / WIDTH))
+            found = _Look(self, lanczos.found(), alpha)
+            self._count, size = max(found.count, self._begun), lanczos.size
+            if effort * WIDTH + ROOM * (self._count - self._begun) <= size or size + WIDTH > largest:
+                return found
+
+    def _begin(self, effort: int) -> BlockLanczos:
+        self._count = self.known
+        self._begun = self.known if self.known <= WIDTH - FEWEST else 0
+        return BlockLanczos(
+            self.scaled,
+            block=WIDTH - self._begun,
+            start=self._left if self._begun else None,
+            generator=self._generator,
+            room=self._room(effort),
+        )
 
     def _room(self, effort: int) -> int:
         """Dimensions for as many directions as are known."""
         rows = self.scaled.shape[0]
         largest = min(max(effort * WIDTH, int(LARGEST_SPACE * rows)), rows)
         return min(effort * WIDTH + math.ceil(GROWTH * ROOM * (self._count - self._begun)), largest)
-
-    def look(self, effort: int, alpha: float) -> _Look:
-        """Go on until the space has room for what is found in it."""
-        rows = self.scaled.shape[0]
-        largest = min(max(effort * WIDTH, int(LARGEST_SPACE * rows)), rows)
-        while True:
-            self._lanczos.extend(math.ceil((self._room(effort) - self._lanczos.size) / WIDTH))
-            found = _Look(self, self._lanczos.found(), alpha)
-            self._count, size = max(found.count, self._begun), self._lanczos.size
-            if effort * WIDTH + ROOM * (self._count - self._begun) <= size or size + WIDTH > largest:
-                return found
 
 
 def _distance(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> float:
@@ -198,6 +211,7 @@ def _described(
     alpha: float,
     settled: bool,
 ) -> Split:
+    assert isinstance(found.top, Krylov)  # of a whole search
     rows, columns = len(found.left), len(found.right)
     count, scale, values = found.count, found.scale, found.top.values[: found.top.half]
     kurtosis = found.kurtosis
