@@ -44,6 +44,7 @@ QUANTILES = 200  # of the density, for charts
 _EMPTY = 1e-9  # weight of a node that is none: a start vector had seen all there is before
 TOLERANCE = 1e-3  # of the profile: a thirtieth of the sampling error of a row of 2,000 entries
 SETTLED = 0.5  # a profile that moves by less, in units of its sampling error, leaves the signal as it is
+ONE = 3.0  # times this error no line may move: no more than chance moves the one of a thousand
 
 
 @torch.no_grad()
@@ -70,7 +71,7 @@ def split_fast(matrix: Tensor, alpha: float, generator: torch.Generator) -> Spli
         scaled.addmm_(left, found.image[:, :known].T, alpha=-1)  # it is not needed any more
         moved = profile_beside_(scaled, profile, left, right, TOLERANCE)
         error = math.sqrt((2 + max(found.kurtosis, -1.0)) / columns)
-        stays = _distance(profile, moved) < SETTLED * error
+        stays = search.has_begun and _is_near(profile, moved, error)
         settled = stays and thorough and known == found.count
         if settled:
             break
@@ -78,14 +79,17 @@ def split_fast(matrix: Tensor, alpha: float, generator: torch.Generator) -> Spli
             scale_by(matrix, *profile, out=scaled)
             search.learn(left, found.image[:, :known])
         else:
+            directions = _carried(found.left, profile[0], moved[0])
             profile = moved
-            search = _Search(scale_by(matrix, *profile, out=scaled), profile, found.left, known, generator)
+            search = _Search(scale_by(matrix, *profile, out=scaled), profile, directions, known, generator)
             if known < found.count:  # do the others show again?
                 found, thorough = search.look_along(alpha), False
                 continue
         found, thorough = search.look(THOROUGH, alpha), True
-    if not thorough:
-        found = search.look(THOROUGH, alpha)
+    else:
+        if not thorough:
+            found = search.look(THOROUGH, alpha)
+        probabilities = first_seen(probabilities, found.probabilities, min(known, found.count))
     return _described(found, probabilities, alpha, settled)
 
 
@@ -145,6 +149,10 @@ class _Search:
         self._directions, self._image = directions, image_of(scaled, directions)
         self.learn(directions[:, :known], self._image[:, :known])
 
+    @property
+    def has_begun(self) -> bool:
+        return self._lanczos is not None
+
     def learn(self, known: Tensor, image: Tensor) -> None:
         """Directions that are surely signal: the entries' kurtosis is measured without them."""
         self.known, self._left = known.shape[1], known
@@ -185,13 +193,19 @@ class _Search:
         return min(effort * WIDTH + math.ceil(GROWTH * ROOM * (self._count - self._begun)), largest)
 
 
-def _distance(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> float:
-    """Root mean square of the differences of two profiles' logarithms, common scale aside."""
-    squares = 0.0
-    for before, after in zip(one, other, strict=True):
-        change = (after / before).log()
-        squares += float((change - change.mean()).square().mean())
-    return math.sqrt(squares)
+def _carried(directions: Tensor, before: Tensor, after: Tensor) -> Tensor:
+    """Directions (rows × any number) of a signal under one profile as they lie under another, orthonormal."""
+    factors = (after / before).sqrt().to(directions)
+    carried: Tensor = torch.linalg.qr(directions * factors[:, None]).Q
+    return carried
+
+
+def _is_near(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor], error: float) -> bool:
+    """Whether two profiles are the same but for a common scale, in all lines together and in each."""
+    changes = [(after / before).log() for before, after in zip(one, other, strict=True)]
+    changes = [change - change.mean() for change in changes]
+    together = math.sqrt(sum(float(change.square().mean()) for change in changes))
+    return together < SETTLED * error and max(float(change.abs().max()) for change in changes) < ONE * error
 
 
 def _quantiles(seen: Quadrature, rows: int, top: Array) -> Array:
