@@ -78,11 +78,13 @@ class Projected:
 
     def leading(self, count: int) -> Tensor:
         """The directions (rows × count) of the largest values."""
-        return self._directions @ self._turn[:, :count]
+        leading: Tensor = self._directions @ self._turn[:, :count]
+        return leading
 
     def image(self, count: int) -> Tensor:
         """Of these (columns × count)."""
-        return self._image @ self._turn[:, :count]
+        image: Tensor = self._image @ self._turn[:, :count]
+        return image
 
 
 class BlockLanczos:
