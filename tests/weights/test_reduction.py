@@ -8,7 +8,7 @@ import torch
 from scipy.linalg import svd
 
 from obverse.weights import decompose
-from obverse.weights._krylov import BAND, BlockLanczos, half_gram
+from obverse.weights._krylov import BAND, BlockLanczos, Projected, half_gram
 from obverse.weights._reduction import gram, reduce
 from weights.searches import block_lanczos
 
@@ -61,6 +61,40 @@ def test_a_search_that_goes_on_finds_what_one_in_one_go_does():
     density = at_once.quadrature(1)
     assert density.weights.sum(1) == pytest.approx(np.ones(8))
     assert density.nodes.max() < 40 < at_once.values[0]
+
+
+def test_along_given_directions_are_the_values_of_what_lies_in_them():
+    matrix = torch.randn(90, 130, generator=seeded(8))
+    matrix += 200 * torch.outer(torch.eye(90)[0], torch.eye(130)[1])
+    directions = torch.linalg.qr(torch.eye(90, 7) + 0.1 * torch.randn(90, 7, generator=seeded(9))).Q
+    found = Projected(directions, matrix.T @ directions)
+    inside = (directions.T @ matrix).double()
+    # float32 products are off by 1e-7 of the largest value, 200; the smallest of these is near 10
+    assert found.values == pytest.approx(torch.linalg.svdvals(inside).numpy(), rel=1e-5)
+    assert (found.values <= torch.linalg.svdvals(matrix.double()).numpy()[:7] * (1 + 1e-6)).all()
+    leading = found.leading(3)
+    assert torch.allclose(leading.T @ leading, torch.eye(3), atol=1e-5)
+    image = found.image(3)
+    assert torch.allclose(image, matrix.T @ leading, atol=1e-3)  # 1e-6 of 200, and a margin
+    assert torch.allclose(image.norm(dim=0).double(), torch.from_numpy(found.values[:3].copy()), rtol=1e-5)
+
+
+def test_a_signal_that_distorts_the_profile_is_found_as_among_all_singular_values():
+    """Strong directions in thirty rows and weak ones in all: as the profile moves, so do the directions."""
+    rows, columns = 600, 900
+    left, right = (
+        torch.linalg.qr(torch.randn(side, 20, generator=seeded(side))).Q for side in (rows, columns)
+    )
+    left[:, :2] = 0
+    left[:30, :2] = torch.linalg.qr(torch.randn(30, 2, generator=seeded(3))).Q
+    strengths = torch.cat((torch.tensor([20.0, 12.0]), torch.linspace(6, 2, 18)))
+    matrix = torch.randn(rows, columns, generator=seeded(4))
+    matrix.addmm_(left * strengths * (rows * columns) ** 0.25, right.T)
+    matrix *= (0.3 * torch.randn(rows, 1, generator=seeded(5))).exp()
+    fast, exact = (decompose(matrix, exact=way, generator=seeded(6)) for way in (False, True))
+    assert fast.rank == exact.rank == 20
+    # the sampling error of a scale seen in one row, 1 / √(2 · columns)
+    assert torch.allclose(fast.row_scales, exact.row_scales, rtol=(2 * columns) ** -0.5)
 
 
 @pytest.mark.parametrize("by_columns", [False, True])

@@ -243,9 +243,12 @@ def image_of(scaled: Tensor, left: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def moments(scaled: Tensor, left: Tensor) -> tuple[float, float]:
-    """Energy and excess kurtosis of the entries without what lies in some directions; by bands of rows."""
-    image = image_of(scaled, left).T
+def moments(scaled: Tensor, left: Tensor, image: Tensor | None = None) -> tuple[float, float]:
+    """Energy and excess kurtosis of the entries without what lies in some directions, given their image.
+
+    By bands of rows, which stay in the cache.
+    """
+    image = (image_of(scaled, left) if image is None else image).T
     if scaled.stride(0) < scaled.stride(1):  # it lies by columns
         scaled, left, image = scaled.T, image.T, left.T
     second = fourth = 0.0

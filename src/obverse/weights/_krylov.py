@@ -65,6 +65,28 @@ class Krylov:
         return lanczos_from(start / start.norm(dim=1, keepdim=True), values.diag(), steps=self.steps)
 
 
+class Projected:
+    """Singular values, descending, as seen in the space of given orthonormal directions, all of them near."""
+
+    def __init__(self, directions: Tensor, image: Tensor) -> None:
+        """`image` (columns × count) is that of the directions (rows × count) under the transposed matrix."""
+        exact = image.double()
+        squares, turn = torch.linalg.eigh(exact.T @ exact)
+        self._directions, self._image, self._turn = directions, image, turn.flip(1).to(directions)
+        self.values: Array = squares.flip(0).clamp_min(0).sqrt().cpu().numpy()
+        self.half = len(self.values)
+
+    def leading(self, count: int) -> Tensor:
+        """The directions (rows × count) of the largest values."""
+        leading: Tensor = self._directions @ self._turn[:, :count]
+        return leading
+
+    def image(self, count: int) -> Tensor:
+        """Of these (columns × count)."""
+        image: Tensor = self._image @ self._turn[:, :count]
+        return image
+
+
 class BlockLanczos:
     """Lanczos on M Mᵀ (rows ≤ columns) with a block of vectors, fully reorthogonalized, that can go on.
 

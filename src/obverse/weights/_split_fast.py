@@ -26,7 +26,7 @@ from ._decompose import (
     to_protect,
 )
 from ._edges import bulk_distance, count_above, count_below, scale_of_energy
-from ._krylov import BlockLanczos, Krylov
+from ._krylov import BlockLanczos, Krylov, Projected
 from ._lanczos import Quadrature, fit_law
 from ._marchenko_pastur import Array
 from ._profile import sinkhorn
@@ -44,6 +44,7 @@ QUANTILES = 200  # of the density, for charts
 _EMPTY = 1e-9  # weight of a node that is none: a start vector had seen all there is before
 TOLERANCE = 1e-3  # of the profile: a thirtieth of the sampling error of a row of 2,000 entries
 SETTLED = 0.5  # a profile that moves by less, in units of its sampling error, leaves the signal as it is
+ONE = 3.0  # times this error no line may move: no more than chance moves the one of a thousand
 
 
 @torch.no_grad()
@@ -52,40 +53,50 @@ def split_fast(matrix: Tensor, alpha: float, generator: torch.Generator) -> Spli
     rows, columns = matrix.shape
     profile = sinkhorn(matrix, tolerance=TOLERANCE)
     scaled = torch.empty_like(matrix)  # without its profile: the one copy of the matrix
-    known, effort = 0, QUICK
-    search = _Search(
-        scale_by(matrix, *profile, out=scaled), profile, matrix.new_zeros(rows, 0), effort, generator
-    )
+    known = 0
+    search = _Search(scale_by(matrix, *profile, out=scaled), profile, matrix.new_zeros(rows, 0), 0, generator)
+    found, thorough = search.look(QUICK, alpha), False
     probabilities: list[float] = []
     settled = False
     for _ in range(ROUNDS):
-        found = search.look(effort, alpha)
         probabilities = first_seen(probabilities, found.probabilities, min(known, found.count))
         if found.count == known:
-            settled = effort == THOROUGH
+            settled = thorough
             if settled:
                 break
-            effort = THOROUGH  # the profile stays, and the search goes on
+            found, thorough = search.look(THOROUGH, alpha), True
             continue
         known = to_protect(found.top.values, found.count, probabilities, known, rows, columns, found.scale)
         left, right = found.left[:, :known], found.right[:, :known]
         scaled.addmm_(left, found.image[:, :known].T, alpha=-1)  # it is not needed any more
         moved = profile_beside_(scaled, profile, left, right, TOLERANCE)
-        if known == found.count:
-            error = math.sqrt((2 + max(found.kurtosis, -1.0)) / columns)
-            settled = effort == THOROUGH and _distance(profile, moved) < SETTLED * error
-            if settled:
-                break
-            effort = THOROUGH
-        profile = moved
-        search = _Search(scale_by(matrix, *profile, out=scaled), profile, left, effort, generator)
+        error = math.sqrt((2 + max(found.kurtosis, -1.0)) / columns)
+        stays = search.has_begun and _is_near(profile, moved, error)
+        settled = stays and thorough and known == found.count
+        if settled:
+            break
+        if stays:  # what the search has seen so far holds
+            scale_by(matrix, *profile, out=scaled)
+            search.learn(left, found.image[:, :known])
+        else:
+            directions = _carried(found.left, profile[0], moved[0])
+            profile = moved
+            search = _Search(scale_by(matrix, *profile, out=scaled), profile, directions, known, generator)
+            if known < found.count:  # do the others show again?
+                found, thorough = search.look_along(alpha), False
+                continue
+        found, thorough = search.look(THOROUGH, alpha), True
+    else:
+        if not thorough:
+            found = search.look(THOROUGH, alpha)
+        probabilities = first_seen(probabilities, found.probabilities, min(known, found.count))
     return _described(found, probabilities, alpha, settled)
 
 
 class _Look:
     """What a search has found so far."""
 
-    def __init__(self, search: _Search, top: Krylov, alpha: float) -> None:
+    def __init__(self, search: _Search, top: Krylov | Projected, alpha: float) -> None:
         rows, columns = search.scaled.shape
         self.profile = search.profile
         self.top, self.kurtosis, self.energy = top, search.kurtosis, search.energy
@@ -110,6 +121,8 @@ class _Look:
     @cached_property
     def image(self) -> Tensor:
         """Of these under the scaled matrix, transposed (columns × count)."""
+        if isinstance(self.top, Projected):
+            return self.top.image(self.count)
         return image_of(self._scaled, self.left)
 
     @property
@@ -125,21 +138,51 @@ class _Search:
         self,
         scaled: Tensor,
         profile: tuple[Tensor, Tensor],
-        known: Tensor,
-        effort: int,
+        directions: Tensor,
+        known: int,
         generator: torch.Generator,
     ) -> None:
-        self.scaled, self.profile, self.known = scaled, profile, known.shape[1]
-        rest, self.kurtosis = moments(scaled, known)
-        self.energy = rest + float(image_of(scaled, known).square().sum(dtype=torch.float64))
-        self._begun = self.known if self.known <= WIDTH - FEWEST else 0
-        start = known if self._begun else None
+        """Of the `directions` (rows × any number, orthonormal) so many are known, the others may be none."""
+        self.scaled, self.profile, self._generator = scaled, profile, generator
+        self._lanczos: BlockLanczos | None = None
+        self._begun = self._count = 0  # directions in the first block, and in all
+        self._directions, self._image = directions, image_of(scaled, directions)
+        self.learn(directions[:, :known], self._image[:, :known])
+
+    @property
+    def has_begun(self) -> bool:
+        return self._lanczos is not None
+
+    def learn(self, known: Tensor, image: Tensor) -> None:
+        """Directions that are surely signal: the entries' kurtosis is measured without them."""
+        self.known, self._left = known.shape[1], known
+        rest, self.kurtosis = moments(self.scaled, known, image)
+        self.energy = rest + float(image.square().sum(dtype=torch.float64))
+
+    def look_along(self, alpha: float) -> _Look:
+        """In the space of the given directions alone: values there are no larger than in all."""
+        return _Look(self, Projected(self._directions, self._image), alpha)
+
+    def look(self, effort: int, alpha: float) -> _Look:
+        """Go on until the space has room for what is found in it."""
+        rows = self.scaled.shape[0]
+        largest = min(max(effort * WIDTH, int(LARGEST_SPACE * rows)), rows)
+        lanczos = self._lanczos = self._lanczos or self._begin(effort)
+        while True:
+            lanczos.extend(math.ceil((self._room(effort) - lanczos.size) / WIDTH))
+            found = _Look(self, lanczos.found(), alpha)
+            self._count, size = max(found.count, self._begun), lanczos.size
+            if effort * WIDTH + ROOM * (self._count - self._begun) <= size or size + WIDTH > largest:
+                return found
+
+    def _begin(self, effort: int) -> BlockLanczos:
         self._count = self.known
-        self._lanczos = BlockLanczos(
-            scaled,
+        self._begun = self.known if self.known <= WIDTH - FEWEST else 0
+        return BlockLanczos(
+            self.scaled,
             block=WIDTH - self._begun,
-            start=start,
-            generator=generator,
+            start=self._left if self._begun else None,
+            generator=self._generator,
             room=self._room(effort),
         )
 
@@ -149,25 +192,20 @@ class _Search:
         largest = min(max(effort * WIDTH, int(LARGEST_SPACE * rows)), rows)
         return min(effort * WIDTH + math.ceil(GROWTH * ROOM * (self._count - self._begun)), largest)
 
-    def look(self, effort: int, alpha: float) -> _Look:
-        """Go on until the space has room for what is found in it."""
-        rows = self.scaled.shape[0]
-        largest = min(max(effort * WIDTH, int(LARGEST_SPACE * rows)), rows)
-        while True:
-            self._lanczos.extend(math.ceil((self._room(effort) - self._lanczos.size) / WIDTH))
-            found = _Look(self, self._lanczos.found(), alpha)
-            self._count, size = max(found.count, self._begun), self._lanczos.size
-            if effort * WIDTH + ROOM * (self._count - self._begun) <= size or size + WIDTH > largest:
-                return found
+
+def _carried(directions: Tensor, before: Tensor, after: Tensor) -> Tensor:
+    """Directions (rows × any number) of a signal under one profile as they lie under another, orthonormal."""
+    factors = (after / before).sqrt().to(directions)
+    carried: Tensor = torch.linalg.qr(directions * factors[:, None]).Q
+    return carried
 
 
-def _distance(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> float:
-    """Root mean square of the differences of two profiles' logarithms, common scale aside."""
-    squares = 0.0
-    for before, after in zip(one, other, strict=True):
-        change = (after / before).log()
-        squares += float((change - change.mean()).square().mean())
-    return math.sqrt(squares)
+def _is_near(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor], error: float) -> bool:
+    """Whether two profiles are the same but for a common scale, in all lines together and in each."""
+    changes = [(after / before).log() for before, after in zip(one, other, strict=True)]
+    changes = [change - change.mean() for change in changes]
+    together = math.sqrt(sum(float(change.square().mean()) for change in changes))
+    return together < SETTLED * error and max(float(change.abs().max()) for change in changes) < ONE * error
 
 
 def _quantiles(seen: Quadrature, rows: int, top: Array) -> Array:
@@ -187,6 +225,7 @@ def _described(
     alpha: float,
     settled: bool,
 ) -> Split:
+    assert isinstance(found.top, Krylov)  # of a whole search
     rows, columns = len(found.left), len(found.right)
     count, scale, values = found.count, found.scale, found.top.values[: found.top.half]
     kurtosis = found.kurtosis
