@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from obverse.weights import decompose
-from obverse.weights._marchenko_pastur import edge_probability
+from obverse.weights._decomposition.marchenko_pastur import edge_probability
 
 from .._lab.result_files import measure
 from .matrices import NOISE, Planted, noise, planted

@@ -15,8 +15,8 @@ from obverse.claims import HoldsIn, claims
 from obverse.claims.alm import _hypothesis as hypothesis
 from obverse.claims.alm import _hypothesis_nets as nets
 from obverse.nets import relu_mlp
-from obverse.weights import _marchenko_pastur as law
 from obverse.weights import decompose
+from obverse.weights._decomposition import marchenko_pastur as law
 
 TINY = {"data": "digits", "labels": 200, "width": 40, "epochs": 2, "rate": 0.05, "decay": 0.0, "trials": 2}
 CLAIMS = {id: claim for id, claim in claims().items() if id.startswith("alm.hypothesis.")}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from obverse.weights._krylov import BlockLanczos, Krylov
-from obverse.weights._lanczos import Quadrature, lanczos_from
+from obverse.weights._decomposition.krylov import BlockLanczos, Krylov
+from obverse.weights._decomposition.lanczos import Quadrature, lanczos_from
 
 
 def lanczos(matrix: Tensor, *, steps: int, vectors: int, generator: torch.Generator) -> Quadrature:

@@ -81,7 +81,7 @@ def test_a_search_cut_short_says_so_and_by_default_all_singular_values_answer(mo
     assert few.sentence.startswith(f"at least {few.parts.rank} of 1000 directions stand out from noise")
     assert few.sentence.endswith("whether more do, only all singular values tell (--exact)")
     assert few.parts.random_share.low == 0
-    monkeypatch.setattr("obverse.weights._parts.EXACT_UP_TO", 100)
+    monkeypatch.setattr("obverse.weights._decomposition.parts.EXACT_UP_TO", 100)
     assert looked_at(matrix).sentence == every.sentence
     assert looked_at(normal(300, 500)).parts.method == "krylov"
 
@@ -122,7 +122,7 @@ def test_not_exact_is_obeyed(rows, monkeypatch):
     def never(*_: object, **__: object) -> None:
         raise AssertionError("all singular values were computed")
 
-    monkeypatch.setattr("obverse.weights._parts.split_exactly", never)
+    monkeypatch.setattr("obverse.weights._decomposition.parts.split_exactly", never)
     layer = looked_at(normal(rows, rows), exact=False)
     assert layer.parts.method == "krylov"
     assert layer.verdict == FINE

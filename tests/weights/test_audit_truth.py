@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from obverse.weights import LayerAudit, Thresholds, audit
-from obverse.weights._marchenko_pastur import threshold_strength
+from obverse.weights._decomposition.marchenko_pastur import threshold_strength
 from obverse.weights._structure import Arrangement
 from obverse.weights._verdict import judge
 from weights.exact_spectra import not_above, not_below

@@ -9,7 +9,11 @@ from scipy.linalg import svdvals
 from scipy.special import airy
 from scipy.stats import ks_2samp
 
-from obverse.weights._marchenko_pastur import edge_probability, planted_strength, threshold_strength
+from obverse.weights._decomposition.marchenko_pastur import (
+    edge_probability,
+    planted_strength,
+    threshold_strength,
+)
 from weights.exact_spectra import normal_singular_values, not_above, not_below
 
 

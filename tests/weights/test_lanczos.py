@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy.linalg import svdvals
 
-from obverse.weights import _marchenko_pastur as law
-from obverse.weights._lanczos import Quadrature, fit_law, fit_scale, own_quadrature
+from obverse.weights._decomposition import marchenko_pastur as law
+from obverse.weights._decomposition.lanczos import Quadrature, fit_law, fit_scale, own_quadrature
 from weights.searches import lanczos
 
 

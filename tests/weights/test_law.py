@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.linalg import svdvals
 from scipy.stats import kstest
 
-from obverse.weights._marchenko_pastur import cdf, density, distance_number, edges, quantiles
+from obverse.weights._decomposition.marchenko_pastur import cdf, density, distance_number, edges, quantiles
 
 SHAPES = [(50, 50), (50, 51), (60, 100), (300, 200), (40, 4000), (1, 3)]
 

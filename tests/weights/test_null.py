@@ -7,9 +7,9 @@ import pytest
 from scipy.linalg import svdvals
 from scipy.stats import gumbel_r
 
-from obverse.weights import _marchenko_pastur as law
-from obverse.weights._lanczos import fit_scale
-from obverse.weights._marchenko_pastur import (
+from obverse.weights._decomposition import marchenko_pastur as law
+from obverse.weights._decomposition.lanczos import fit_scale
+from obverse.weights._decomposition.marchenko_pastur import (
     distance_number,
     scale_error,
 )

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from obverse._core import BadInput
 from obverse.weights import Parts, decompose
-from obverse.weights._edges import upper_p
+from obverse.weights._decomposition.edges import upper_p
 
 
 def seeded(seed: int) -> torch.Generator:

@@ -12,10 +12,18 @@ from scipy.linalg import svdvals
 from scipy.stats import binom
 
 from obverse.weights import decompose
-from obverse.weights._crowding import crowd, is_open
-from obverse.weights._edges import bulk_scale, scale_of_energy
-from obverse.weights._marchenko_pastur import edge_probability, edges
-from obverse.weights._repulsion import cdf, cosines, distances, energy_lost, inwards, missing, quantiles
+from obverse.weights._decomposition.crowding import crowd, is_open
+from obverse.weights._decomposition.edges import bulk_scale, scale_of_energy
+from obverse.weights._decomposition.marchenko_pastur import edge_probability, edges
+from obverse.weights._decomposition.repulsion import (
+    cdf,
+    cosines,
+    distances,
+    energy_lost,
+    inwards,
+    missing,
+    quantiles,
+)
 
 
 def planted(rows, columns, rank, times, random):

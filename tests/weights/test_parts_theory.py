@@ -9,10 +9,10 @@ import pytest
 import torch
 from scipy.linalg import svd
 
-from obverse.weights._edges import bulk_distance, bulk_scale, count_above, lower_p, upper_p
-from obverse.weights._marchenko_pastur import cdf, ks_distance
-from obverse.weights._profile import sinkhorn, unevenness
-from obverse.weights._shrinkage import cosines, shrunk, strength_errors, strengths
+from obverse.weights._decomposition.edges import bulk_distance, bulk_scale, count_above, lower_p, upper_p
+from obverse.weights._decomposition.marchenko_pastur import cdf, ks_distance
+from obverse.weights._decomposition.profile import sinkhorn, unevenness
+from obverse.weights._decomposition.shrinkage import cosines, shrunk, strength_errors, strengths
 from weights.exact_spectra import normal_singular_values, not_above, not_below
 from weights.searches import block_lanczos
 

@@ -8,8 +8,8 @@ import torch
 from scipy.linalg import svd
 
 from obverse.weights import decompose
-from obverse.weights._krylov import BAND, BlockLanczos, Projected, half_gram
-from obverse.weights._reduction import gram, reduce
+from obverse.weights._decomposition.krylov import BAND, BlockLanczos, Projected, half_gram
+from obverse.weights._decomposition.reduction import gram, reduce
 from weights.searches import block_lanczos
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from obverse.weights._signs import flip
+from obverse.weights._decomposition.signs import flip
 
 
 def flipped(matrix: torch.Tensor):

@@ -9,7 +9,7 @@ from scipy.linalg import svdvals
 from scipy.stats import beta, kstest
 
 from obverse.weights import decompose
-from obverse.weights._marchenko_pastur import edge_probability
+from obverse.weights._decomposition.marchenko_pastur import edge_probability
 from obverse.weights._structure import (
     COMPARED,
     arranged_values,

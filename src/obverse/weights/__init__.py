@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._compression.results import Compression
     from ._compression.saved import load_compressed, save_compressed
     from ._controls import root_mean_square, shuffled
-    from ._parts import Parts, decompose
+    from ._decomposition.parts import Parts, decompose
     from ._readers.module import Weight, weights_of
     from ._readers.open import open_weights
     from ._reversibility import best_multiple

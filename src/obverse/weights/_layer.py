@@ -10,9 +10,9 @@ from torch import Tensor
 
 from ._biases import offsets
 from ._controls import root_mean_square
+from ._decomposition.live import live_part
+from ._decomposition.parts import Parts, decompose
 from ._entries import entries
-from ._live import live_part
-from ._parts import Parts, decompose
 from ._range import out_of_range
 from ._readers.stored import Weight
 from ._reversibility import reversals

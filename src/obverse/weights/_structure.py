@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ._marchenko_pastur import ks_distance
-from ._parts import Parts
+from ._decomposition.marchenko_pastur import ks_distance
+from ._decomposition.parts import Parts
 from .results import Correlations, Histogram, Number
 
 COMPARED = 512  # rows or columns compared with each other: 130,000 cosines

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._marchenko_pastur import edge_units, edges
+from ._decomposition.marchenko_pastur import edge_units, edges
 from .results import Number
 
 HEAVY = 0.3  # from this shift of the edge on, in its own units, a first-order correction is not relied on

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..present import HEIGHT, WIDTH, Array, across, coordinate, dots, line, path, steps, svg_frame, tick, up
-from ._marchenko_pastur import density, edges
+from ._decomposition.marchenko_pastur import density, edges
 from ._numbers import counterpart
 from .results import Correlations, Entries, Histogram, LayerAudit, Number, Offsets, Reversal
 

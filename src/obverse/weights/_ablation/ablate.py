@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from ..._core import BadInput, Progress, or_global, versions
-from .._grade import nothing_to_tell
-from .._parts import Parts, decompose
+from .._decomposition.grade import nothing_to_tell
+from .._decomposition.parts import Parts, decompose
 from .._readers.module import weights_of
 from .._readers.stored import Weight, finite
 from ..results import ALPHA, Number

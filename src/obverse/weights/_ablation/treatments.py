@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._parts import Parts
+from .._decomposition.parts import Parts
 from .results import Treatment
 
 STEPS = 40  # of a bisection: the step of a grid to 12 digits

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ..._core import BadInput, Progress, versions
 from .._ablation.scores import BATCH, Loss, batch_norms, evaluating, reestimated, test_of
-from .._parts import Parts, decompose
+from .._decomposition.parts import Parts, decompose
 from .._readers.module import weights_of
 from .._readers.stored import Weight, finite
 from ..results import ALPHA, Number

@@ -13,8 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ._crowding import crowd_of_density, is_open, most
-from ._decompose import (
+from ..results import Number
+from .crowding import crowd_of_density, is_open, most
+from .edges import bulk_distance, count_above, count_below, scale_of_energy
+from .krylov import BlockLanczos, Krylov, Projected
+from .lanczos import Quadrature, fit_law
+from .marchenko_pastur import Array
+from .profile import sinkhorn
+from .split import (
     ROUNDS,
     Split,
     count_signal,
@@ -25,12 +31,6 @@ from ._decompose import (
     scale_by,
     to_protect,
 )
-from ._edges import bulk_distance, count_above, count_below, scale_of_energy
-from ._krylov import BlockLanczos, Krylov, Projected
-from ._lanczos import Quadrature, fit_law
-from ._marchenko_pastur import Array
-from ._profile import sinkhorn
-from .results import Number
 
 WIDTH = 32  # of the block
 QUICK = 5  # products with it: enough for what distorts the profile

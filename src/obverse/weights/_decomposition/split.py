@@ -14,15 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import _marchenko_pastur as law
-from ._crowding import crowd, is_open, most
-from ._edges import bulk_distance, bulk_scale, count_above, count_below
-from ._marchenko_pastur import Array
-from ._profile import BAND, TOLERANCE, sinkhorn
-from ._reduction import reduce
-from ._repulsion import cdf, distances
-from ._signs import flip, is_sparse
-from .results import Number
+from ..results import Number
+from . import marchenko_pastur as law
+from .crowding import crowd, is_open, most
+from .edges import bulk_distance, bulk_scale, count_above, count_below
+from .marchenko_pastur import Array
+from .profile import BAND, TOLERANCE, sinkhorn
+from .reduction import reduce
+from .repulsion import cdf, distances
+from .signs import flip, is_sparse
 
 ROUNDS = 12  # profile and signal in turn; two to four settle it
 MOST = 0.75  # of the singular values may be signal: the law needs a bulk to be fitted to

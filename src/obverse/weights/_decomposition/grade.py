@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._core import FIXED, brief, counted, number
-from . import _marchenko_pastur as law
-from ._decompose import Split
-from ._edges import HEAVY, upper_p
-from ._profile import unevenness
-from ._shrinkage import shrunk, strength_errors, strengths
-from .results import Decomposition, Direction, Grade, Interval, Number
+from ..._core import FIXED, brief, counted, number
+from ..results import Decomposition, Direction, Grade, Interval, Number
+from . import marchenko_pastur as law
+from .edges import HEAVY, upper_p
+from .profile import unevenness
+from .shrinkage import shrunk, strength_errors, strengths
+from .split import Split
 
 OFF_THE_LAW = 0.1  # a bulk this much further from the law than noise is not called random
 NEAR_THE_LAW = 0.01  # closer than this it is, however sure the difference

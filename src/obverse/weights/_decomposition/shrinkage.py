@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ._marchenko_pastur import Array, planted_strength
+from .marchenko_pastur import Array, planted_strength
 
 
 def strengths(values: Array, rows: float, columns: float, scale: float) -> Array:

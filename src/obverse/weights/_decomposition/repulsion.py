@@ -19,8 +19,8 @@ import math
 
 import numpy as np
 
-from . import _marchenko_pastur as law
-from ._marchenko_pastur import Array
+from . import marchenko_pastur as law
+from .marchenko_pastur import Array
 
 NOTHING: Array = np.zeros(0)
 STEPS = 4  # towards the place to which the edge is pushed: nearer to it than a tenth of what it strays

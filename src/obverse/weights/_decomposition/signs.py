@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import _marchenko_pastur as law
-from ._edges import bulk_scale
-from ._marchenko_pastur import Array
-from ._reduction import reduce
-from .results import Number
+from ..results import Number
+from . import marchenko_pastur as law
+from .edges import bulk_scale
+from .marchenko_pastur import Array
+from .reduction import reduce
 
 SPARSE = 24  # non-zero entries per column, below which this is worth its time
 FLIPS = 199  # matrices with random signs, at least where they are small

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import BadInput, or_global
-from ._controls import shuffled
-from ._decompose import Split, split_exactly
-from ._grade import MIN_SIDE, nothing_to_tell, summarize
-from ._live import live_part
-from ._marchenko_pastur import Array
-from ._split_fast import split_fast
-from .results import ALPHA, Decomposition, Grade, Interval
+from ..._core import BadInput, or_global
+from .._controls import shuffled
+from ..results import ALPHA, Decomposition, Grade, Interval
+from .grade import MIN_SIDE, nothing_to_tell, summarize
+from .live import live_part
+from .marchenko_pastur import Array
+from .split import Split, split_exactly
+from .split_fast import split_fast
 
 SHOWN = 200  # singular values kept for charts
 SAFE = 1e9  # entries up to this, and from its inverse on, have squares and sums of squares in float32

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import _marchenko_pastur as law
-from ._marchenko_pastur import Array
+from . import marchenko_pastur as law
+from .marchenko_pastur import Array
 
 MIDDLE = (0.1, 0.9)  # the shares between which a law's scale is fitted: spikes and edges stay out
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .results import Number
+from ..results import Number
 
 Array = npt.NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ._marchenko_pastur import Array
+from .marchenko_pastur import Array
 
 CHUNK = 2**22  # entries converted to float64 at a time
 STRIPES = 4  # of rows, where the Gram matrix is large: half of it is the other half

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._marchenko_pastur import Array
-from ._repulsion import cosines, distances, quantiles
+from .marchenko_pastur import Array
+from .repulsion import cosines, distances, quantiles
 
 FROM, WIDTH = 0.6, 0.4  # radians below the edge where the function is ½, and to either side until 1 and 0
 MEAN, SPREAD = -0.5, 0.5  # of the number, for noise; heavy tails make it smaller

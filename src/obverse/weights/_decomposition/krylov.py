@@ -13,9 +13,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from ._lanczos import Quadrature, lanczos_from
-from ._marchenko_pastur import Array
-from ._reduction import Reduction, reduce_gram
+from .lanczos import Quadrature, lanczos_from
+from .marchenko_pastur import Array
+from .reduction import Reduction, reduce_gram
 
 STRIPES = 8  # of rows: blocks below the diagonal are the mirror images of those above
 BAND = 512  # columns of a band that stays in the cache between two products with it

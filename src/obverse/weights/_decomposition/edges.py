@@ -13,11 +13,11 @@ from functools import partial
 
 import numpy as np
 
-from . import _marchenko_pastur as law
-from ._lanczos import fit_scale
-from ._marchenko_pastur import Array
-from ._repulsion import NOTHING, cosines, distances, downwards, energy_lost, inwards, missing
-from .results import Number
+from ..results import Number
+from . import marchenko_pastur as law
+from .lanczos import fit_scale
+from .marchenko_pastur import Array
+from .repulsion import NOTHING, cosines, distances, downwards, energy_lost, inwards, missing
 
 _SHIFT, _SHIFT_FROM = 0.85, 4.0  # of the squared upper edge, inwards, per (kurtosis + 4) / √(rows · columns)
 _DISTANCE_SHIFT = 0.27  # of size · distance, for normal entries
