@@ -10,6 +10,7 @@ import json
 import math
 from dataclasses import asdict
 from itertools import product
+from typing import Any
 
 import torch
 from decompose import THREADS
@@ -38,7 +39,7 @@ def planted(rows: int, columns: int, rank: int, strength: float, seed: int) -> T
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_known_args()  # repetitions would change nothing
     torch.set_num_threads(THREADS)
-    table = []
+    table: list[dict[str, Any]] = []
     for at, ((rows, columns), rank, strength) in enumerate(product(SHAPES, RANKS, STRENGTHS)):
         matrix = planted(rows, columns, rank, strength, at)
         generator = torch.Generator().manual_seed(at)

@@ -216,7 +216,7 @@ def read(file: Path = FILE) -> dict[str, dict[str, Any]]:
     return {record["key"]: record for record in map(json.loads, lines)}
 
 
-def run(data_root: str | None = None, *, quick: bool = False) -> None:
+def run(data_root: str | None = None, quick: bool = False) -> None:
     file, variants = (QUICK_FILE, QUICK) if quick else (FILE, VARIANTS)
     file.parent.mkdir(parents=True, exist_ok=True)
     for name, variant in variants.items():
