@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .._core import FIXED, BadInput, brief, counted, number
 from .results import (
     ALPHA,
+    MOSTLY,
     Correlations,
     Decomposition,
     Entries,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from ._structure import Arrangement
 
 PRUNED_FROM = 0.05  # share of exact zeros
-MOSTLY = 0.5  # of the energy
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,7 @@ def judge(
         deciding = Finding("parts", False, f"{deciding.sentence}, but {blocked.sentence}", True)
         said.remove(blocked.sentence)
     if share is not None and blocked.random_like is False and verdict == "structured otherwise":
-        share = Interval.at_most(
-            share.high
-        )  # numbers in blocks of different scale are not known to be random
+        share = Interval.at_most(share.high)  # blocks of different scale are not known to be random
     if share is not None:
         left = 1 - mean_share
         parts = replace(parts, random_share=Interval(share.value * left, share.low * left, share.high * left))

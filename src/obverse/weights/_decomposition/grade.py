@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._core import FIXED, brief, counted, number
-from ..results import Decomposition, Direction, Grade, Interval, Number
+from ..results import MOSTLY, Decomposition, Direction, Grade, Interval, Number
 from . import marchenko_pastur as law
 from .edges import HEAVY, upper_p
 from .profile import unevenness
@@ -18,7 +18,6 @@ from .split import Split
 OFF_THE_LAW = 0.1  # a bulk this much further from the law than noise is not called random
 NEAR_THE_LAW = 0.01  # closer than this it is, however sure the difference
 FEW = 0.05  # of the directions may be missing beside what is called random
-MOSTLY = 0.5  # of the energy
 FINITE = (
     0.02  # relative, of the energy: what is left of finite size in strengths, measured on planted signals
 )

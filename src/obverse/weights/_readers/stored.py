@@ -122,9 +122,8 @@ def weight(
 def unread(name: str, stored: Stored, origin: str) -> Weight:
     """Packed or whole numbers: listed, so that nobody takes them for audited."""
     title = printable(name)
-
-    # safetensors says i8
-    dtype = re.sub(r"^([iu])(?=\d)", r"\1nt", printable(stored.dtype)).replace("unt", "uint")
+    # safetensors says i8 and u8
+    dtype = re.sub(r"^[iu](?=\d)", lambda found: {"i": "int", "u": "uint"}[found[0]], printable(stored.dtype))
 
     def load() -> Tensor:
         raise BadInput(f"floating-point numbers in {title} of {origin}", got=dtype, do="dequantize it")

@@ -28,7 +28,7 @@ from ._audit import (
     with_family,
     write_audit,
 )
-from ._parts import ALPHA, GRADES, Decomposition, Direction, Grade, Interval, Number
+from ._parts import ALPHA, GRADES, MOSTLY, Decomposition, Direction, Grade, Interval, Number
 from ._rows import COLUMNS, rows, to_csv, to_frame
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "FAMILY",
     "FORMAT",
     "GRADES",
+    "MOSTLY",
     "NAME",
     "QUANTIZED",
     "TESTS",

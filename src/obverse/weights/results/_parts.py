@@ -10,6 +10,7 @@ from ..._core import Record
 # The chance of a false direction in a matrix of noise: in audit, decompose, ablate, compress and commands.
 # A net has tens to hundreds of matrices: at 0.01 one of a hundred untouched ones would show a false one.
 ALPHA = 0.001
+MOSTLY = 0.5  # of the energy in the signal, and beyond: "mostly signal"
 
 Grade = Literal[
     "untouched", "signal in a random bulk", "mostly signal", "structured otherwise", "cannot tell"
