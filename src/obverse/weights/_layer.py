@@ -92,7 +92,7 @@ def audit_layer(
         whole = decompose(matrix, alpha=thresholds.level, exact=exact, generator=generator)
         if len(whole.summary.below) < len(parts.summary.below):
             centred, parts, mean_share = matrix, whole, 0.0
-    arranged = arrange(centred, parts, generator)
+    arranged = arrange(centred, parts, thresholds.level, generator)
     biases = None if bias is None else offsets(bias)
     judged = judge(thresholds, found, biases, parts.summary, arranged, reversal, dead, mean_share)
     return LayerAudit(
@@ -113,18 +113,24 @@ def audit_layer(
     )
 
 
-def arrange(centred: Tensor, parts: Parts, generator: torch.Generator) -> Arrangement:
-    """Norms, cosines and blocks of what the signal leaves: what is told as signal is not told again."""
+def arrange(centred: Tensor, parts: Parts, level: float, generator: torch.Generator) -> Arrangement:
+    """Norms, cosines and blocks of what the signal leaves: what is told as signal is not told again.
+
+    What would be remarked, less likely than `level`, must be unlikely under both nulls of heavy tails.
+    """
     rest = without_signal(centred, parts, generator)
     kurtosis = fourth_moment(rest) / root_mean_square(rest) ** 4 - 3
     null = _null(rest, kurtosis, generator)
     found = arrangement(rest, kurtosis, generator)
     if null is None:
         return found
+    beside = null.beside(found)
+    if beside.least_likely >= level:
+        return beside
     # Heavy tails or a profile? Shuffled, a profile becomes tails, which are another null for what is measured
-    # without it. What is remarked must be unlikely under both.
+    # without it.
     apart = _null(rest, found.kurtosis, generator)
-    return null.beside(found).doubted(found if apart is None else apart.beside(found))
+    return beside.doubted(found if apart is None else apart.beside(found))
 
 
 def _null(matrix: Tensor, kurtosis: float, generator: torch.Generator) -> Null | None:

@@ -63,6 +63,11 @@ class Arrangement:
     blocks: Number
     kurtosis: float  # excess, once rows and columns have equal norms
 
+    @property
+    def least_likely(self) -> float:
+        """The smallest p-value of cosines and blocks."""
+        return min(_p(one) for one in (*(side.rms for side in self.cosines), self.blocks))
+
     def doubted(self, other: Arrangement) -> Arrangement:
         """Cosines and blocks beside whichever of two nulls is less surprised by them."""
         rows, columns = (

@@ -36,6 +36,8 @@ def side_by_side(
             progress(len(found), len(weights), weights[at].name)
 
     if small:
+        import scipy.linalg  # noqa: F401  -- its BLAS takes no limit that was set before it was loaded
+
         with threadpool_limits(1):
             pool = ThreadPoolExecutor(
                 min(threads, len(small)), initializer=torch.set_num_threads, initargs=(1,)
