@@ -10,6 +10,9 @@ from typing import Any
 
 from scipy.stats import beta
 
+from obverse.weights import Thresholds
+from obverse.weights.results import FAMILY
+
 from .._lab.places import DOCS
 from .._lab.result_files import read
 from .._lab.tables import put_between_marks, table
@@ -87,6 +90,38 @@ def above() -> tuple[list[str], int]:
     return found, compared
 
 
+def audited_table() -> str:
+    """What the whole audit says of checkpoints of noise, one row per kind."""
+    contents = read(RESULTS / "audited.json")
+    many, rows = contents["settings"]["checkpoints"], []
+    for kind, cell in contents["entries"].items():
+        layers = cell["layers"]
+        false = layers - cell["verdicts"].get("untouched", 0)
+        remarks = (
+            ", ".join(f"{aspect} {count}" for aspect, count in sorted(cell["remarks"].items())) or "none"
+        )
+        rows.append([kind, share(false, layers), remarks, f"{cell['named']} of {many}"])
+    named = sum(cell["named"] for cell in contents["entries"].values())
+    everywhere = many * len(contents["entries"])
+    rows.append(["all", "", "", f"{named} of {everywhere}: {share(named, everywhere)} %"])
+    return table(
+        ["noise", "verdict not *untouched*, %", "false remarks, of as many", "checkpoints named"], rows
+    )
+
+
+def audited_words() -> str:
+    settings = read(RESULTS / "audited.json")["settings"]
+    layers = settings["layers"]
+    return (
+        f"The whole audit (`audit`, α = {Thresholds().level:g}) of {settings['checkpoints']} checkpoints of "
+        f"{layers} layers of noise per kind, 64 to 256 rows, each layer with one of the three profiles. A "
+        "checkpoint is *named* where Holm's rule over its layers says of at least one that it shows more "
+        f"than noise does; noise may be in {100 * FAMILY:g} % of checkpoints at most. Remarks about "
+        "correlations, blocks and the mean are false of all of these matrices, those about recovery of the "
+        "third without scales; what tells of tails or scales is true, and not counted:"
+    )
+
+
 NAMES = {"upper": "upper edge", "lower": "lower edge", "distance": "distance"}
 
 
@@ -131,6 +166,8 @@ def page() -> None:
         f"above the level in {len(exceeded)} (where all rates are exactly the level, up to 1 of 100 do): "
         + ("; ".join(exceeded) or "none")
         + ".",
+        audited_words(),
+        audited_table(),
         "Planted signals in normal noise, all directions equally strong, under log-normal profiles of 0.5; "
         "strengths (planted = 1) and errors (of the rebuilt signal, ÷ that of an oracle that knows the best "
         "value for each seen direction) where the rank is exact. The *oracle* knows profile and scale, and "

@@ -1,12 +1,13 @@
 """Does the decomposition find signal where there is none, and does it find what there is?
 
-    python -m experiments.parts.run [--out DIR] [--rows 64 128 …]
+    python -m experiments.parts.run [--out DIR] [--rows 64 128 …] [--no-checkpoints]
 
 Noise of ten kinds, with and without log-normal scales of rows and columns: how often the largest singular
 value, the smallest one and the distance to the law are beyond what is allowed in a share alpha of cases. And
 planted signals of rank 1, 5 and 5 % of the shorter side at multiples of the threshold below which noise hides
-them: how often they are found, how exactly, and how near the rebuilt signal is to the best there is. Each
-cell is written as it is done: an interrupted run resumes where it stopped.
+them: how often they are found, how exactly, and how near the rebuilt signal is to the best there is. And what
+the whole audit says of checkpoints of noise. Each cell is written as it is done: an interrupted run resumes
+where it stopped.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from typing import Any
 
 import torch
 
-from obverse.weights import decompose
+from obverse.weights import audit, decompose
 from obverse.weights._decomposition.marchenko_pastur import edge_probability
+from obverse.weights.results import FAMILY
 
 from .._lab.result_files import measure
 from .matrices import NOISE, Planted, noise, planted
@@ -36,6 +38,7 @@ RATIOS = {64: (1, 2, 4, 8), 128: (1, 2, 4, 8), 256: (1, 4)}  # 1 elsewhere
 SPREADS = (1.0, 0.5, 0.0)
 TIMES = (1.5, 1.2, 2.0, 1.0)
 DRAWS = {256: 100, 4096: 2}  # per cell of planted signals
+CHECKPOINTS, LAYERS = 10, 50  # of noise of each kind, audited whole
 LARGE = ((5, 1.2), (300, 1.5), (205, 1.2))  # ranks and strengths in 4,096 rows and columns
 
 
@@ -61,6 +64,37 @@ def false_alarms(
         grades[summary.grade] = grades.get(summary.grade, 0) + 1
     counts = {part: [sum(p < level for p in values) for level in LEVELS] for part, values in found.items()}
     return {"matrices": matrices, "counts": counts, "grades": grades}
+
+
+def audited(name: str, kind: str) -> dict[str, Any]:
+    """What the audit says of checkpoints of noise: verdicts, remarks, and checkpoints with a layer named.
+
+    Layers of 64 to 256 rows and up to 512 columns, each with one of the three profiles.
+    """
+    generator = generator_of(name)
+    verdicts: dict[str, int] = {}
+    remarks: dict[str, int] = {}
+    named = 0
+    for _ in range(CHECKPOINTS):
+        net = {}
+        for at in range(LAYERS):
+            rows = int(torch.randint(64, 257, (), generator=generator))
+            columns = int(torch.randint(rows, 2 * rows + 1, (), generator=generator))
+            net[f"{at}.weight"] = noise(kind, rows, columns, SPREADS[at % len(SPREADS)], generator)
+        found = audit(net, samples=8, generator=generator)
+        named += any(layer.family_p is not None and layer.family_p < FAMILY for layer in found)
+        for at, layer in enumerate(found):
+            verdicts[layer.verdict] = verdicts.get(layer.verdict, 0) + 1
+            even = not SPREADS[at % len(SPREADS)]
+            for finding in layer.findings:
+                false = finding.aspect in FALSE or (finding.aspect == "recovery" and even)
+                if false and finding.random_like is False:
+                    remarks[finding.aspect] = remarks.get(finding.aspect, 0) + 1
+    return {"layers": CHECKPOINTS * LAYERS, "verdicts": verdicts, "remarks": remarks, "named": named}
+
+
+# Remarks false of every noise. Others tell of tails and scales; so does recovery where scales differ.
+FALSE = ("mean", "correlations", "blocks")
 
 
 def power(
@@ -163,18 +197,26 @@ def planted_cells(rows: int) -> dict[str, Callable[[], Any]]:
     return cells
 
 
-def run(out: Path = RESULTS, heights: Sequence[int] = HEIGHTS) -> None:
+def run(out: Path = RESULTS, heights: Sequence[int] = HEIGHTS, checkpoints: bool = True) -> None:
     for rows in heights:
         if rows in DRAWS:
             measure(out / f"planted_{rows}.json", {"draws": DRAWS[rows], "alpha": ALPHA}, planted_cells(rows))
         if rows in MATRICES:
             about = {"levels": LEVELS, "matrices": MATRICES[rows]}
             measure(out / f"noise_{rows}.json", about, noise_cells(rows))
+    if checkpoints:
+        about = {"checkpoints": CHECKPOINTS, "layers": LAYERS}
+        measure(
+            out / "audited.json", about, {kind: partial(audited, f"audited, {kind}", kind) for kind in NOISE}
+        )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
-    parser.add_argument("--rows", type=int, nargs="+", default=HEIGHTS, help="shorter sides")
+    parser.add_argument(
+        "--rows", type=int, nargs="*", default=HEIGHTS, help="shorter sides, none for no matrices"
+    )
+    parser.add_argument("--no-checkpoints", action="store_true", help="no audits of checkpoints of noise")
     asked = parser.parse_args()
-    run(asked.out, asked.rows)
+    run(asked.out, asked.rows, not asked.no_checkpoints)
