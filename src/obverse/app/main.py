@@ -1,6 +1,6 @@
 """The command `obverse`: gathers the commands and turns errors into one sentence and an exit code.
 
-Exit codes: 0 done; 2 something to put right (the sentence says what); 3 found what `audit --fail-on`,
+Exit codes: 0 done; 2 invalid input (the sentence says what); 3 found what `audit --fail-on`,
 `claims run --check` or the self-check of `doctor` looks for; 1 a bug, or a claim that crashed; 130 stopped by
 Ctrl-C, but for `explore`, which ends so; 141 broken pipe.
 """
@@ -29,7 +29,7 @@ REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, e
 EXIT_CODES = {
     DONE: "done",
     BUG: "a bug, or a claim that crashed",
-    WRONG: "something to put right; the sentence says what",
+    WRONG: "invalid input; the sentence says what",
     FOUND: "found what `audit --fail-on`, `claims run --check` or the self-check of `doctor` looks for",
     STOPPED: "stopped by Ctrl-C, but for `explore`, which ends so",
     UNREAD: "broken pipe: the program that read the output ended first",

@@ -160,7 +160,7 @@ def run(
 ) -> None:
     """Run claims: simulate, compare with the prediction, and say whether each held.
 
-    Exit status: 0 done, whatever the verdicts; 1 a claim crashed; 2 something to put right; 3 see --check.
+    Exit status: 0 done, whatever the verdicts; 1 a claim crashed; 2 invalid input; 3 see --check.
 
     Example: obverse claims run 'alm.lemma*' --quick --out sweeps/first
     """

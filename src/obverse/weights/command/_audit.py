@@ -119,7 +119,7 @@ def audit(
 ) -> None:
     """What in each layer is signal, what is like random numbers, and how much of each?
 
-    Exit status: 0 done, 2 something to put right, 3 what --fail-on names was found.
+    Exit status: 0 done, 2 invalid input, 3 what --fail-on names was found.
 
     Example: obverse audit model.safetensors --out audits/first --fail-on structured
     """
