@@ -12,6 +12,7 @@ from obverse._core import (
     NONE,
     at_most,
     counted,
+    in_percent,
     listed,
     named,
     percent,
@@ -107,3 +108,9 @@ def test_names_of_any_origin_are_bounded():
 
 def test_signs_stay_beside_their_numbers():
     assert unbroken("4 % ± 1 %", " %") == f"4{FIXED}% ± 1{FIXED}%"
+
+
+def test_in_percent_says_a_hundred_only_where_it_is_all_and_zero_only_of_nothing():
+    shares = (0.0, 2e-5, 0.0123, 0.4567, 0.9989, 0.99998, 1.0)
+    said = [in_percent(share).replace(FIXED, " ") for share in shares]
+    assert said == ["0 %", "less than 0.1 %", "1.2 %", "45.7 %", "99.9 %", "more than 99.9 %", "100 %"]

@@ -32,6 +32,15 @@ def percent(
     return f"{100 * fraction:.{decimals}f}{error}{unit}"
 
 
+def in_percent(fraction: float) -> str:
+    """In percent, to a tenth: a hundred only where it is all, zero only where there is nothing."""
+    if 0.999 < fraction < 1:
+        return f"more than 99.9{FIXED}%"
+    if 0 < fraction < 0.001:
+        return f"less than 0.1{FIXED}%"
+    return f"{brief(round(100 * fraction, 1))}{FIXED}%"
+
+
 def signed(fraction: float, se: float | None = None) -> str:
     """A difference in points, its sign always written."""
     text = percent(abs(fraction), se)

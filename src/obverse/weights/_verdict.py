@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from .._core import FIXED, BadInput, brief, counted, number
+from .._core import BadInput, counted, in_percent, number
 from .results import (
     ALPHA,
     MOSTLY,
@@ -103,22 +103,15 @@ def _mean(entries: Entries, mean_share: float) -> list[Finding]:
     if not mean_share:
         return []
     times = abs(entries.mean.value) / entries.scale.value
-    words = f"the mean of the entries ({number(times)} standard deviations) holds {_share(mean_share)} of the"
-    return [Finding("mean", False, f"{words} energy and was taken off first")]
-
-
-def _share(share: float) -> str:
-    """In percent; a hundred only where it is all."""
-    if 0.999 < share < 1:
-        return f"more than 99.9{FIXED}%"
-    return f"{brief(math.floor(1000 * share) / 10)}{FIXED}%" if share >= 0.001 else f"less than 0.1{FIXED}%"
+    words = f"the mean of the entries ({number(times)} standard deviations) holds {in_percent(mean_share)}"
+    return [Finding("mean", False, f"{words} of the energy and was taken off first")]
 
 
 def _entries(thresholds: Thresholds, entries: Entries) -> Finding:
     normal = not _unlikely(entries.ks, thresholds) or entries.ks.value < thresholds.normal_distance
     parts = []
     if entries.zeros >= PRUNED_FROM:
-        parts.append(f"{_share(entries.zeros)} of the entries are exactly 0")
+        parts.append(f"{in_percent(entries.zeros)} of the entries are exactly 0")
     if entries.distinct is not None and entries.distinct <= 2:
         parts.append(f"entries take only {counted(entries.distinct, 'value')}")
     elif entries.step is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._core import FIXED, brief, counted, number
+from ..._core import FIXED, brief, counted, in_percent, number
 from ..results import MOSTLY, Decomposition, Direction, Grade, Interval, Number
 from . import marchenko_pastur as law
 from .edges import HEAVY, upper_p
@@ -236,7 +236,7 @@ def _grade(facts: _Facts) -> Grade:
 
 def _sentence(grade: Grade, facts: _Facts, empty: tuple[int, int]) -> str:
     parts = []
-    share = f"{brief(round(100 * facts.signal, 1))}{FIXED}%"
+    signal = in_percent(facts.signal)
     if facts.no_bulk:
         parts.append(
             f"{facts.rank} of {facts.short} directions carry everything; the others are empty"
@@ -250,13 +250,13 @@ def _sentence(grade: Grade, facts: _Facts, empty: tuple[int, int]) -> str:
             stands = "stands" if one else "stand"
             gap = f", with no gap below {'it' if one else 'the weakest'}"
             parts.append(
-                f"at least {of} {stands} out from noise, {share} of the energy"
+                f"at least {of} {stands} out from noise, {signal} of the energy"
                 + ("" if facts.cut_short else gap)
             )
         else:
             least = "at least " if facts.at_least else ""
             verb = "carries" if one and not least else "carry"
-            parts.append(f"{least}{of} {verb} the signal, {share} of the energy")
+            parts.append(f"{least}{of} {verb} the signal, {signal} of the energy")
     else:
         parts.append("no direction stands out from noise")
     if not facts.no_bulk:
