@@ -203,8 +203,8 @@ def test_a_permutation_is_not_like_random_numbers_and_has_no_zero_singular_value
         assert layer.parts.null_directions == 0
         assert "singular value" not in layer.sentence
         assert "is not like that of random numbers" in layer.sentence
-        assert "99 % of the entries are exactly 0".replace(" %", "\u00a0%") not in layer.sentence  # 98.95 %
-        assert "98.9\u00a0% of the entries are exactly 0" in layer.sentence
+        assert "99 % of the entries are exactly 0".replace(" %", "\u00a0%") not in layer.sentence  # 98.958 %
+        assert "99.0\u00a0% of the entries are exactly 0" in layer.sentence
 
 
 def test_the_rows_of_noise_with_a_profile_are_not_called_correlated():

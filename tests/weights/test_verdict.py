@@ -250,7 +250,7 @@ def test_entries_that_change_the_recovery_are_said_to():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"zeros": 0.5}, "50\u00a0% of the entries are exactly 0"),
+        ({"zeros": 0.5}, "50.0\u00a0% of the entries are exactly 0"),
         ({"zeros": 0.9999}, "more than 99.9\u00a0% of the entries are exactly 0"),
         ({"zeros": 0.04}, None),
         ({"distinct": 2}, "entries take only 2 values"),
@@ -287,7 +287,7 @@ def test_the_mean_has_its_own_name_and_its_share_of_the_energy():
     found = layer.judged(mean_share=0.04)
     assert found.verdict == SIGNAL
     assert found.sentence.startswith(
-        "the mean of the entries (0.200 standard deviations) holds 4\u00a0% of the energy and was taken "
+        "the mean of the entries (0.200 standard deviations) holds 4.0\u00a0% of the energy and was taken "
         "off first; without it, no direction"
     )
     assert found.parts.random_share == Interval(*(pytest.approx(one * 0.96) for one in (1.0, 0.99, 1.0)))

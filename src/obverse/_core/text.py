@@ -38,7 +38,7 @@ def in_percent(fraction: float) -> str:
         return f"more than 99.9{FIXED}%"
     if 0 < fraction < 0.001:
         return f"less than 0.1{FIXED}%"
-    return f"{brief(round(100 * fraction, 1))}{FIXED}%"
+    return f"{100 * fraction:.{0 if fraction in (0, 1) else 1}f}{FIXED}%"
 
 
 def signed(fraction: float, se: float | None = None) -> str:
