@@ -33,8 +33,7 @@ class Layer:
 
 
 def layer_of(matrix: Tensor) -> Layer:
-    # 0.01: of the results on record
-    parts = decompose(matrix, alpha=0.01, generator=torch.Generator().manual_seed(0))
+    parts = decompose(matrix, generator=torch.Generator().manual_seed(0))
     left, values, right = torch.linalg.svd(matrix, full_matrices=False)
     return Layer(matrix, parts, directions_of(parts), Directions(left, right.T, values))
 

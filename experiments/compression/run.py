@@ -26,6 +26,7 @@ from obverse.weights._ablation.place import matrix_of, replaced
 from obverse.weights._ablation.scores import Test, batch_norms, evaluating, reestimated, test_of
 from obverse.weights._compression.thin import pays, why_not
 from obverse.weights._readers.stored import Weight
+from obverse.weights.results import ALPHA
 
 from .._lab.places import RUNS
 from .._lab.result_files import measure
@@ -35,7 +36,6 @@ from .ranks import METHODS, Layer, fitted_knob, layer_of, matrices, pruned, weig
 RESULTS = Path(__file__).parent / "results"
 QUICK_FOLDER = RUNS / "quick" / "compression"
 RECALIBRATION = 500
-ALPHA = 0.01  # of the results on record
 KEPT = (0.05, 0.1, 0.2, 0.3, 0.5)  # of the weights, by magnitude pruning
 
 

@@ -22,9 +22,10 @@ from obverse.weights._ablation.ablate import Bench, _taken_apart
 from obverse.weights._ablation.scores import evaluating, test_of
 from obverse.weights._ablation.treatments import TREATMENTS
 from obverse.weights._readers.module import weights_of
+from obverse.weights.results import ALPHA
 
 from .._lab.result_files import measure
-from .run import ALPHA, RESULTS, compared
+from .run import RESULTS, compared
 
 FILE = RESULTS / "mobilenet-v2.json"
 IMAGES, UNLABELLED = 90, 45  # for testing, and for batch norms
