@@ -211,6 +211,8 @@ def places(found: Found) -> str:
             place, best = order.index(ours) + 1, order[0]
             if scores[best] < mean([run["accuracy"] for run in runs]) / 2:
                 words = f"none keeps half of the accuracy; {best} has the most, {100 * scores[best]:.1f} %"
+                if not scores[best]:
+                    words = "none gets a single test input right"
             elif best in OURS:
                 rival = next(method for method in order if method not in OURS)
                 ahead = 100 * (scores[best] - scores[rival])

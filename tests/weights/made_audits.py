@@ -28,9 +28,9 @@ from obverse.weights.results import (
 HISTOGRAM = Histogram((-2.0, -1.0, 0.0, 1.0, 2.0), (1, 5, 6, 0))
 SENTENCES: dict[Verdict, str] = {
     "untouched": "no direction stands out from noise; the spectrum is like that of random numbers",
-    "signal in a random bulk": "2 of 64 directions carry the signal, 4 % of the energy; "
+    "signal in a random bulk": "2 of 64 directions carry the signal, 4.0 % of the energy; "
     "the rest is like random numbers",
-    "mostly signal": "9 of 64 directions carry the signal, 71 % of the energy; "
+    "mostly signal": "9 of 64 directions carry the signal, 71.0 % of the energy; "
     "the rest is like random numbers",
     "structured otherwise": "the spectrum is not like that of random numbers (0.3 off their distribution)",
     "cannot tell": "cannot tell: 40 rows and 20 columns that are not empty, at least 32 of each are needed",

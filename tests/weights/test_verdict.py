@@ -294,7 +294,7 @@ def test_the_mean_has_its_own_name_and_its_share_of_the_energy():
     whole = layer.judged(mean_share=0.8)
     assert whole.verdict == MOSTLY
     assert whole.sentence.startswith(
-        "the mean of the entries (0.200 standard deviations) holds 80\u00a0% of the energy"
+        "the mean of the entries (0.200 standard deviations) holds 80.0\u00a0% of the energy"
     )
     assert whole.sentence.count("the mean") == 1
 
