@@ -49,7 +49,8 @@ SENTENCE = {
     "laplace": f"{NOTHING}; entries are closer to Laplace than to normal (KS 0.061)",
     "spiked": "3 of 160 directions carry the signal, 41.0 % of the energy; the rest is like random numbers",
     "row scales": f"{NOTHING}; recovery error 1.30 × that of its shuffled entries (1.24 to 1.36)",
-    "correlated": "2 of 160 directions carry the signal, 56.0 % of the energy; the rest is like random numbers",
+    "correlated": "2 of 160 directions carry the signal, 56.0 % of the energy; "
+    "the rest is like random numbers",
     "pruned": "no direction stands out from noise; the spectrum is not like that of random numbers "
     "(0.06 off their distribution); 70.0 % of the entries are exactly 0",
     "narrow": NOTHING,
