@@ -15,6 +15,7 @@ from .._core import FIXED, at_most, brief, listed, named, number, p_value, pairs
 from ..present import ResultType, markup, registry, render_page
 from . import charts as small
 from ._against import Comparison, LayerChange, compare_audits
+from ._blocks import Square, map_of
 from ._numbers import Line, counterpart, interval, line, quantities
 from .charts import recovery_bars
 from .results import (
@@ -81,6 +82,7 @@ def render_audit(audit: Audit, other: Audit | None = None) -> str:
         other=other,
         names=model_names(audit.model, "" if other is None else other.model),
         change=[] if comparison is None else changes(comparison),
+        map=shades(audit),
         cards=[
             card(layer, audit.thresholds, twins.get(layer.name), clear.get(layer.name, frozenset()))
             for layer in audit.layers
@@ -96,6 +98,51 @@ def render_audit(audit: Audit, other: Audit | None = None) -> str:
         seconds=seconds(audit.seconds),
         shared=markup(small.shared()),
     )
+
+
+@dataclass(frozen=True)
+class Shade:
+    """A cell of the map: `step` of ten is its colour, `anchor` the card of its layer where it has one."""
+
+    text: str
+    title: str
+    step: int | None
+    anchor: int | None
+
+
+@dataclass(frozen=True)
+class Shades:
+    """The map of a net of blocks, in words and steps of a colour."""
+
+    blocks: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Shade | None, ...]], ...]
+
+
+def shades(audit: Audit) -> Shades | None:
+    found = map_of(audit)
+    if found is None:
+        return None
+    rows = zip(found.kinds, found.squares, strict=True)
+    return Shades(
+        found.blocks,
+        tuple(
+            (kind, tuple(one if one is None else _shade(audit, one) for one in squares))
+            for kind, squares in rows
+        ),
+    )
+
+
+def _shade(audit: Audit, square: Square) -> Shade:
+    layers = [audit.layers[at] for at in square.layers]
+    name = named(layers[0].name)
+    anchor = square.layers[0] + 1
+    if len(layers) > 1:
+        name = f"{name} and {len(layers) - 1} more, their median"
+    if square.share is None:
+        return Shade("·", f"{name}: {layers[0].verdict}", None, anchor)
+    least = "≤" if square.is_bound else ""
+    text = f"{least}{100 * square.share:.0f}"
+    return Shade(text, f"{name}: {layers[0].verdict}", round(10 * square.share), anchor)
 
 
 def model_names(this: str, other: str) -> tuple[str, str]:

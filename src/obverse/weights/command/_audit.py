@@ -28,7 +28,7 @@ from ...present import (
 from .._verdict import KEEP, SAMPLES, Thresholds
 from ..results import AGAINST, Audit, Verdict, to_csv, write_audit
 from ._subject import measure, open_other, open_subject
-from ._tables import print_audit, print_comparison
+from ._tables import BY, print_audit, print_comparison
 
 FAILED = 3
 FAIL_ON: dict[str, tuple[Verdict, ...]] = {
@@ -68,6 +68,15 @@ def audit(
     ] = None,
     data_root: Annotated[str | None, options.data_root("that of the run")] = None,
     layers: Layers = None,
+    by: Annotated[
+        str,
+        options.choice(
+            "One line of the table for each `layer`, each `block` of the net, or each `type` of matrix "
+            "\\[layer].",
+            *BY,
+            metavar="WHAT",
+        ),
+    ] = "layer",
     fail_on: Annotated[
         str,
         options.choice(
@@ -124,6 +133,9 @@ def audit(
     Example: obverse audit model.safetensors --out audits/first --fail-on structured
     """
     options.check_choice("--fail-on", fail_on, FAIL_ON)
+    options.check_choice("--by", by, BY)
+    if by != "layer" and (ablate or against is not None):
+        raise BadInput("--by for the table of one audit", got="another table", do="leave --by out")
     if ablate:
         from .._ablation.command import run_ablation
 
@@ -165,7 +177,7 @@ def audit(
     comparison = None if other is None else compare_audits(other, found)
     small = f"{settings['samples']} draws of h for each sparsity" if quick else ""
     if comparison is None:
-        print_result(found, RESULT, print_audit, as_json=as_json, quick=small)
+        print_result(found, RESULT, partial(print_audit, by=by), as_json=as_json, quick=small)
     else:
         if quick:
             echo_quick(small, as_json)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import Any
 
 from ..._core import NONE, listed
 from ...present import Column, open_console, print_grid, say
 from .._against import CLEAR, Change, Comparison, LayerChange
-from ..results import QUANTIZED, Audit, LayerAudit, Verdict, rows
+from .._blocks import Group, by_block, by_kind
+from ..results import QUANTIZED, Audit, Decomposition, LayerAudit, Verdict, rows
 
 COLOURS: dict[Verdict, str] = {
     "untouched": "green",
@@ -38,16 +41,27 @@ MOST_NAMED = 8  # layers that were not judged
 RATIO = "recovery error ÷ that of the same entries shuffled, at the sparsity where it is surely largest"
 
 
-def print_audit(audit: Audit) -> None:
+BY: dict[str, Callable[[Audit], tuple[Group, ...]] | None] = {
+    "layer": None,
+    "block": by_block,
+    "type": by_kind,
+}
+
+
+def print_audit(audit: Audit, by: str = "layer") -> None:
     """A sentence about each layer in which there is something to say, the table, the summary.
 
-    Of many layers only the extremes get one; those that were not judged are named, but have no row.
+    Of many layers only the extremes get one; those that were not judged are named, but have no row. The table
+    has one line a layer, or one a block, or one a kind of matrix.
     """
+    groups = BY[by]
     console = open_console()
     for line in sentences(audit):
         say(console, line)
     judged = replace(audit, layers=tuple(one for one in audit.layers if one.verdict != "not judged"))
-    if judged.layers:
+    if judged.layers and groups:
+        print_grid(console, group_columns(groups(judged), by), "")
+    elif judged.layers:
         print_grid(console, audit_columns(judged), "more than noise shows: what the verdict rests on")
     if left_out := [layer for layer in audit.layers if layer.verdict == "not judged"]:
         for line in _not_judged(left_out):
@@ -193,6 +207,49 @@ def audit_columns(audit: Audit) -> list[Column]:
             styles=tuple(COLOURS[layer.verdict] for layer in audit.layers),
         ),
     ]
+
+
+def group_columns(groups: Sequence[Group], title: str) -> list[Column]:
+    """One line a group of layers: its median random share and the range, its directions, its verdicts."""
+
+    def column(
+        title: str, cell: Callable[[Group], str], meaning: str = "", drop: int = 0, **look: Any
+    ) -> Column:
+        return Column(title, tuple(map(cell, groups)), meaning, drop=drop, **look)
+
+    return [
+        column(title, lambda group: group.name, left=True),
+        column("layers", lambda group: f"{len(group.layers):,}"),
+        column("random", _median, f"{SHARE}, the median of the layers where it is known"),
+        column("known", lambda group: f"{len(group.shares):,}", "in so many layers", 3),
+        column("from–to", _range, "smallest and largest of these", 2),
+        column("signal", _directions, "directions that carry the signal, of all there are, summed", 1),
+        column("verdicts", _verdicts, left=True, folded=True),
+    ]
+
+
+def _median(group: Group) -> str:
+    return f"{median(group.shares):.0%}" if group.shares else NONE
+
+
+def _range(group: Group) -> str:
+    shares = group.shares
+    return f"{100 * shares[0]:.0f}–{shares[-1]:.0%}" if len(shares) > 1 else NONE
+
+
+def _directions(group: Group) -> str:
+    parts = [one.parts for one in group.layers if one.parts is not None]
+    least = "≥" if any(one.rank_is_bound for one in parts) else ""
+    return f"{least}{sum(one.rank for one in parts):,}/{sum(map(_live_side, parts)):,}" if parts else NONE
+
+
+def _live_side(parts: Decomposition) -> int:
+    return min(parts.rows - parts.empty_rows, parts.columns - parts.empty_columns)
+
+
+def _verdicts(group: Group) -> str:
+    counts = Counter(SHORT[layer.verdict] for layer in group.layers)
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
 
 
 def _basis(layer: LayerAudit) -> set[str]:
