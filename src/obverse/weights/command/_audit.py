@@ -42,7 +42,7 @@ QUICK: dict[str, Any] = {"samples": 8, "exact": False}
 
 def audit(
     model: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="MODEL",
             help="Weight file (.safetensors, .pt, .npz, .npy, .onnx), folder of shards, run directory, "
@@ -145,7 +145,7 @@ def audit(
                 got="a flag of the audit's own tests",
                 do="leave it out",
             )
-        run_ablation(str(model), data, data_root, layers, quick=quick, seed=seed, out=out, as_json=as_json)
+        run_ablation(model, data, data_root, layers, quick=quick, seed=seed, out=out, as_json=as_json)
         return
     from .._against import compare_audits
     from ..page import RESULT

@@ -31,10 +31,11 @@ class Subject:
     data: Tensor | None = None
 
 
-def open_subject(path: Path, data: str | None, data_root: str | None) -> Subject:
+def open_subject(source: str, data: str | None, data_root: str | None) -> Subject:
     """An audit, the net of a run with its data, or weights."""
     from .._readers.open import open_weights
 
+    path = Path(source)
     if is_audit(path):
         return Subject(str(path), read_audit(path))
     if data is None:
@@ -55,13 +56,14 @@ def taken(path: Path) -> Path:
     return file
 
 
-def open_other(against: str, model: Path, data: str | None, data_root: str | None) -> Subject:
+def open_other(against: str, model: str, data: str | None, data_root: str | None) -> Subject:
     """The same for what it is compared with."""
     if against != INITIAL or Path(against).exists():
-        return open_subject(Path(against), data, data_root)
-    run, own = open_run(model, data_root, "--against initial")
-    x = None if data is None else inputs(model, run, own, data, data_root)
-    return Subject(f"{model} before training", run.initial(own).eval(), x)
+        return open_subject(against, data, data_root)
+    path = Path(model)
+    run, own = open_run(path, data_root, "--against initial")
+    x = None if data is None else inputs(path, run, own, data, data_root)
+    return Subject(f"{path} before training", run.initial(own).eval(), x)
 
 
 def is_audit(path: Path) -> bool:
