@@ -23,8 +23,9 @@ from operator import itemgetter
 from torch import Tensor
 
 from ..._core import BadInput
+from .quantized import dequantized
 from .state_dict import joined
-from .stored import Part, Stored, Weight, printable, unread, weight
+from .stored import Packed, Part, Stored, Weight, printable, unread, weight
 
 _LONGEST_NAME = 1000
 _GROUP_FROM = 32  # rows and columns of a group that is taken apart by itself; fewer have no bulk
@@ -39,6 +40,7 @@ _INPUTS_FIRST = {"c_attn", "c_proj", "c_fc"}  # GPT-2's layers, where they are s
 _RECURRENT = re.compile(r"(?P<module>(?:.*\.)?)weight_(?P<side>ih|hh|hr)(?P<layer>(?:_l\d+)?(?:_reverse)?)")
 _SEPARATE = re.compile(r"(?P<module>(?:.*\.)?)(?P<which>[qkv])_proj_weight")
 _SUFFIX = re.compile(r"(\.|(?<=_proj)_)weight$")
+_PACKED = re.compile(r"(\.weight)?\.(qweight|weight|weight_packed|W_q|_data)$|_blocks$")
 _EMBEDDING = re.compile(r"embed(?!.*(proj|linear|dense|fc|norm|out))|(^|_)emb$|^wte$|^wpe$")
 _EIGHT_BITS = {"int8", "uint8", "i8", "u8", "qint8", "quint8"}
 # One tensor for all experts of a layer, experts × … × …; experts.3.w1 is one expert's own
@@ -71,6 +73,8 @@ def weights_in(
             )
     # a module that computes with whole numbers knows their scales; a file of weights does not
     tensors, layers, quantized = joined(tensors, origin), layers or {}, layers is None
+    known = dequantized(tensors, origin) if quantized else dict(tensors)
+    tensors = {name: one for name, one in known.items() if isinstance(one, Stored)}
     gpt2 = any(
         len(one.shape) == 2 and one.shape[1] == 3 * one.shape[0]
         for name, one in tensors.items()
@@ -79,7 +83,10 @@ def weights_in(
     found: list[Weight] = []
     unreadable: list[tuple[int, Weight]] = []  # and before which of the others they stand
     seen = set()
-    for name, stored in tensors.items():
+    for name, stored in known.items():
+        if isinstance(stored, Packed):
+            unreadable.append((len(found), unread(_PACKED.sub("", name), stored, origin)))
+            continue
         if not _is_weight(name, stored, origin):
             if quantized and _is_quantized(name, stored):
                 unreadable.append((len(found), unread(_SUFFIX.sub("", name), stored, origin)))
@@ -90,7 +97,12 @@ def weights_in(
         parts = _matrices(name, stored, tensors, layers.get(name), origin, gpt2)
         found += [replace(one, tensor=name) for one in parts]
     if not found:
-        kinds = Counter(f"{len(one.shape)}-dimensional {one.dtype}" for one in tensors.values())
+        kinds = Counter(
+            f"matrices of {one.reason}"
+            if isinstance(one, Packed)
+            else f"{len(one.shape)}-dimensional {printable(one.dtype)}"
+            for one in known.values()
+        )
         raise BadInput(
             f"floating-point matrices in {origin}",
             got=", ".join(f"{count} {kind}" for kind, count in kinds.most_common(5)) or "no tensors",

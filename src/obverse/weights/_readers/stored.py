@@ -48,6 +48,14 @@ class Stored:
 
 
 @dataclass(frozen=True)
+class Packed:
+    """Numbers that are recognized and not read: the shape they would have, and what they are."""
+
+    shape: tuple[int, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
 class Weight:
     """One matrix to audit; `load` brings it into memory only when asked.
 
@@ -119,18 +127,21 @@ def weight(
     )
 
 
-def unread(name: str, stored: Stored, origin: str) -> Weight:
+def unread(name: str, stored: Stored | Packed, origin: str) -> Weight:
     """Packed or whole numbers: listed, so that nobody takes them for audited."""
     title = printable(name)
-    # safetensors says i8 and u8
-    dtype = re.sub(r"^[iu](?=\d)", lambda found: {"i": "int", "u": "uint"}[found[0]], printable(stored.dtype))
+    if isinstance(stored, Packed):
+        dtype, what = stored.reason, f"{stored.reason}; dequantize them first"
+    else:  # safetensors says i8 and u8
+        full = {"i": "int", "u": "uint"}
+        dtype = re.sub(r"^[iu](?=\d)", lambda found: full[found[0]], printable(stored.dtype))
+        what = f"{dtype} numbers, which say nothing without their scales; dequantize them first"
 
     def load() -> Tensor:
         raise BadInput(f"floating-point numbers in {title} of {origin}", got=dtype, do="dequantize it")
 
-    reason = f"{dtype} numbers, which say nothing without their scales; dequantize them first"
-    sides = stored.shape[0], math.prod(stored.shape[1:])
-    return Weight(title, QUANTIZED, *sides, load, lambda: None, tensor=name, left_out=reason)
+    rows, columns = max(1, stored.shape[0]), max(1, math.prod(stored.shape[1:]))
+    return Weight(title, QUANTIZED, rows, columns, load, lambda: None, tensor=name, left_out=what)
 
 
 def printable(name: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from ..._core import NONE, listed
+from ..._core import NONE, at_most, listed
 from ...present import Column, open_console, print_grid, say
 from .._against import CLEAR, Change, Comparison, LayerChange
 from .._blocks import Group, by_block, by_kind
@@ -38,6 +38,7 @@ RANK = "directions that carry the signal, of all there are"
 ALL_SAID = 10  # layers; of more only the extremes get a sentence
 MOST_SAID = 5  # of each kind of extreme
 MOST_NAMED = 8  # layers that were not judged
+MOST_REASONS = 5  # why numbers could not be read
 RATIO = "recovery error ÷ that of the same entries shuffled, at the sparsity where it is surely largest"
 
 
@@ -93,15 +94,19 @@ def _share(layer: LayerAudit) -> float:
 
 
 def _not_judged(layers: Sequence[LayerAudit]) -> list[str]:
-    """A line, and one more for what could not be read as numbers."""
-    lines = []
-    for quantized in (False, True):
-        some = [layer for layer in layers if (layer.kind == QUANTIZED) == quantized]
-        names = listed([layer.name for layer in some], MOST_NAMED) if some else ""
-        if len(some) == 1 or (some and quantized):
-            names += f": {some[0].sentence.removeprefix('not judged: ')}"
-        lines += [f"{'left out' if quantized else 'not judged'}: {names}"] if some else []
-    return lines
+    """A line, and one more for each reason why some could not be read as numbers."""
+    some = [layer for layer in layers if layer.kind != QUANTIZED]
+    names = listed([layer.name for layer in some], MOST_NAMED) if some else ""
+    if len(some) == 1:
+        names += f": {some[0].sentence.removeprefix('not judged: ')}"
+    lines = [f"not judged: {names}"] if some else []
+    reasons: dict[str, list[str]] = {}
+    for layer in layers:
+        if layer.kind == QUANTIZED:
+            reasons.setdefault(layer.sentence.removeprefix("not judged: "), []).append(layer.name)
+    told, more = at_most(list(reasons.items()), MOST_REASONS)
+    lines += [f"left out: {listed(names, MOST_NAMED)}: {reason}" for reason, names in told]
+    return [*lines, f"left out: more, for {more:,} other reasons"] if more else lines
 
 
 def print_comparison(comparison: Comparison) -> None:
