@@ -96,6 +96,7 @@ LINES = [
     ("obverse report runs/f", ["runs/first"]),
     ("obverse sample runs/s", ["runs/second"]),
     ("obverse audit ne", ["net.safetensors"]),
+    ("obverse audit h", ["hf://"]),
     ("obverse audit net.safetensors --fail-on s", ["structured", "signal"]),
     ("obverse diversity pictures --train mnist:", ["mnist:train", "mnist:test"]),
     ("obverse claims show alm.thm2.3.best", ["alm.thm2.3.best", "alm.thm2.3.best_error"]),

@@ -18,6 +18,7 @@ PURPOSES = {  # metadata say what an extra brings, not what for
     "tensorboard": "obverse train --tensorboard",
     "cluster": "obverse claims run --cluster",
     "onnx": "obverse audit of an .onnx file",
+    "hub": "obverse audit hf://org/name",
     "metrics": "obverse.diversity.moments, FID and KID and IS, in features of your own",
     "inception": "obverse.diversity.moments in the features of Inception",
     "docs": "make docs",

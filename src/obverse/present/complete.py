@@ -17,6 +17,7 @@ OF_A_RUN = ("config.json", "comparison.json", "search.json")  # one of these is 
 RUNS = "runs"  # where runs are made unless --out says another place
 ARRAYS = (".npz",)
 SAMPLES = (".npz", ".npy")
+HUB = "hf://"
 WEIGHTS = (".safetensors", ".pt", ".npz", ".npy", ".onnx", ".json")
 
 
@@ -45,8 +46,9 @@ def samples(incomplete: str) -> list[str]:
 
 
 def model(incomplete: str) -> list[str]:
-    """A file of weights, or the directory of a run."""
-    return list(dict.fromkeys([*run(incomplete), *_paths(incomplete, WEIGHTS)]))
+    """A file of weights, the directory of a run, or the beginning of a repository's name."""
+    found = [HUB] if incomplete and HUB.startswith(incomplete) and incomplete != HUB else []
+    return list(dict.fromkeys([*run(incomplete), *_paths(incomplete, WEIGHTS), *found]))
 
 
 def run(incomplete: str) -> list[str]:

@@ -14,7 +14,8 @@ from .._core import BadInput, Progress, or_global, versions
 from ..shadow import check_keep
 from ._activations import own_activations
 from ._layer import audit_layer
-from ._readers.open import WeightSource, open_weights
+from ._readers.address import is_address
+from ._readers.open import WeightSource, open_weights, settled
 from ._readers.stored import Weight
 from ._threads import side_by_side
 from ._verdict import KEEP, SAMPLES, Thresholds
@@ -48,6 +49,8 @@ def audit(
     thresholds = thresholds or Thresholds()
     _check(keep, samples)
     began = time.perf_counter()
+    if isinstance(net, str | Path) and is_address(net):
+        net = settled(net)
     weights = open_weights(net)
     seed = int(torch.randint(2**31, (1,), generator=or_global(generator)))
     own = _own_activations(net, data, weights, samples, seed)
@@ -77,6 +80,8 @@ def audit(
 def _name(net: WeightSource) -> str:
     if isinstance(net, nn.Module):
         return type(net).__name__
+    if is_address(net):
+        return str(net)
     return Path(net).name if isinstance(net, Path | str) else "weights"
 
 

@@ -12,10 +12,13 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from ..._core import BadInput
+from .address import is_address
+from .hub import SAFETENSORS, pinned
 from .layout import weights_in
 from .module import weights_of
 from .numpy import open_npy, open_npz
 from .onnx import open_onnx
+from .remote import fetched, open_remote
 from .safetensors import open_safetensors, open_shards, shard_names
 from .stored import Stored, Weight, printable
 from .torch import open_torch
@@ -41,13 +44,15 @@ WeightSource = nn.Module | Mapping[str, Tensor] | Path | str | Sequence[Weight]
 
 
 def open_weights(source: WeightSource) -> tuple[Weight, ...]:
-    """The matrices of a module, of a state dict, or of a file or folder given by its path.
+    """The matrices of a module, of a state dict, or of a file or folder given by its path or hf:// name.
 
     A file is .safetensors, .pt, .npz, .npy or .onnx; a folder holds one or shards. Only names and shapes are
     read here; each `Weight.load` reads its own tensor. What `open_weights` returned comes back as it is.
     """
     if isinstance(source, nn.Module | Mapping):
         return weights_of(source)
+    if isinstance(source, Path | str) and is_address(source):
+        return _open_hub(source)
     if isinstance(source, Path | str):
         return _open_path(Path(source))
     if isinstance(source, Sequence):
@@ -59,6 +64,16 @@ def open_weights(source: WeightSource) -> tuple[Weight, ...]:
         got=type(source).__name__,
         do="pass the net or the path of its file",
     )
+
+
+def settled(source: Path | str) -> str:
+    """A name that means the same from now on: of a repository, hf://org/name@commit/file; a path as it is."""
+    return str(pinned(source, SUFFIXES)) if is_address(source) else str(source)
+
+
+def _open_hub(source: Path | str) -> tuple[Weight, ...]:
+    address = pinned(source, SUFFIXES)
+    return open_remote(address) if address.path.endswith(SAFETENSORS) else _open_file(fetched(address))
 
 
 def _open_path(path: Path) -> tuple[Weight, ...]:

@@ -15,7 +15,7 @@ from ..._core import BadInput, parse_json, read_json
 from .disk import inside
 from .stored import Stored, printable
 
-_DTYPES = {
+DTYPES = {
     "F64": "float64",
     "F32": "float32",
     "F16": "float16",
@@ -34,20 +34,20 @@ def open_safetensors(path: Path) -> dict[str, Stored]:
     """The tensors of one file, in the order a reader expects: layer 2 before layer 10."""
     tensors = {}
     with _opened(path) as file:
-        for name in sorted(file.keys(), key=_natural):
+        for name in sorted(file.keys(), key=natural):
             entry = file.get_slice(name)
             dtype = entry.get_dtype()
             shape = tuple(entry.get_shape())
-            tensors[name] = Stored(shape, _DTYPES.get(dtype, dtype.lower()), _loader(path, name))
+            tensors[name] = Stored(shape, DTYPES.get(dtype, dtype.lower()), _loader(path, name))
     return tensors
 
 
 def open_shards(index: Path) -> dict[str, Stored]:
     """The tensors that a *.safetensors.index.json says are in the files beside it."""
-    names = _weight_map(index)
+    names = weight_map(index)
     shards: dict[str, dict[str, Stored]] = {}
     tensors = {}
-    for name in sorted(names, key=_natural):
+    for name in sorted(names, key=natural):
         shard = names[name]
         if not isinstance(shard, str) or shard not in shards:
             shards[shard] = open_safetensors(inside(index.parent, shard, index))
@@ -63,10 +63,11 @@ def open_shards(index: Path) -> dict[str, Stored]:
 
 def shard_names(index: Path) -> set[str]:
     """The files that an index names; those that are not text are found out when they are opened."""
-    return {name for name in _weight_map(index).values() if isinstance(name, str)}
+    return {name for name in weight_map(index).values() if isinstance(name, str)}
 
 
-def _weight_map(index: Path) -> dict[str, Any]:
+def weight_map(index: Path) -> dict[str, Any]:
+    """Tensors and their files."""
     names = read_json(index, "the index of a sharded model").get("weight_map")
     if not isinstance(names, dict) or not names:
         raise BadInput(f'tensors and their files as "weight_map" in {index}', got=names, do="restore it")
@@ -107,14 +108,15 @@ def _culprit(path: Path) -> str | None:
         try:
             header = parse_json(file.read(size).decode())
             for name, entry in header.items():
-                if name != "__metadata__" and (wrong := _misplaced(entry, room)):
+                if name != "__metadata__" and (wrong := misplaced(entry, room)):
                     return f"{printable(name)}: {wrong}"
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass  # not even the form is right: the library's own words are better
     return None
 
 
-def _misplaced(entry: dict[str, Any], room: int) -> str | None:
+def misplaced(entry: dict[str, Any], room: int) -> str | None:
+    """What of one tensor's entry does not fit `room` bytes of data, or its own shape."""
     (start, end), shape, match = entry["data_offsets"], entry["shape"], _BITS.fullmatch(entry["dtype"])
     if len(shape) > 16 or not all(type(one) is int and 0 <= one < 2**63 for one in (start, end, *shape)):
         raise ValueError("no sizes at all")
@@ -124,5 +126,6 @@ def _misplaced(entry: dict[str, Any], room: int) -> str | None:
     return f"{entry['dtype']} of shape {shape} at bytes {start} to {end} of {room}"
 
 
-def _natural(name: str) -> str:
+def natural(name: str) -> str:
+    """Sorts layer 2 before layer 10."""
     return re.sub(r"\d+", lambda number: number[0].zfill(9), name)

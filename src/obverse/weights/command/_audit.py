@@ -45,8 +45,8 @@ def audit(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="Weight file (.safetensors, .pt, .npz, .npy, .onnx), folder of shards, run directory, "
-            "or an audit.json made before.",
+            help="Weight file (.safetensors, .pt, .npz, .npy, .onnx), folder of shards, "
+            "hf://org/name\\[@revision]\\[/file], run directory, or an audit.json made before.",
             autocompletion=complete.model,
         ),
     ],

@@ -11,6 +11,7 @@ import typer
 from ..._core import BadInput, NetRun, named, run_access
 from ...present import layer_progress, select
 from ...shadow import OWN
+from .._readers.address import is_address, parse_address
 from ..results import NAME, Audit, read_audit
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def open_subject(source: str, data: str | None, data_root: str | None) -> Subjec
     """An audit, the net of a run with its data, or weights."""
     from .._readers.open import open_weights
 
+    if is_address(source):
+        return open_repository(source, data)
     path = Path(source)
     if is_audit(path):
         return Subject(str(path), read_audit(path))
@@ -43,6 +46,20 @@ def open_subject(source: str, data: str | None, data_root: str | None) -> Subjec
         return Subject(str(file), open_weights(file))
     run, own = open_run(path, data_root)
     return Subject(str(path), run.trained(own), inputs(path, run, own, data, data_root))
+
+
+def open_repository(source: str, data: str | None) -> Subject:
+    """The weights of a repository; commit and file are said, as they are what the audit is about."""
+    from .._readers.open import open_weights, settled
+
+    if data is not None:
+        raise _no_run(source, "--data")
+    whole = settled(source)
+    if whole != source:
+        found = parse_address(whole)
+        said = f"{named(found.path)} of commit {found.revision[:12]} is audited"
+        typer.echo(f"{named(source)}: {said}", err=True)
+    return Subject(whole, open_weights(whole))
 
 
 def taken(path: Path) -> Path:
@@ -61,6 +78,8 @@ def open_other(against: str, model: str, data: str | None, data_root: str | None
     if against != INITIAL or Path(against).exists():
         return open_subject(against, data, data_root)
     path = Path(model)
+    if is_address(model):
+        raise _no_run(model, "--against initial")
     run, own = open_run(path, data_root, "--against initial")
     x = None if data is None else inputs(path, run, own, data, data_root)
     return Subject(f"{path} before training", run.initial(own).eval(), x)
@@ -78,13 +97,17 @@ def open_run(path: Path, data_root: str | None, flag: str = "--data") -> tuple[N
     from ...data import load
 
     if not (path / "config.json").is_file():
-        raise BadInput(
-            f"the directory of a run for {flag}: weights alone cannot be run",
-            got=path,
-            do="leave it out, or use Python: obverse.audit(net, data=x)",
-        )
+        raise _no_run(path, flag)
     run = run_access().open_net(path)
     return run, load(run.data, data_root or run.data_root)
+
+
+def _no_run(source: str | Path, flag: str) -> BadInput:
+    return BadInput(
+        f"the directory of a run for {flag}: weights alone cannot be run",
+        got=source,
+        do="leave it out, or use Python: obverse.audit(net, data=x)",
+    )
 
 
 def inputs(path: Path, run: NetRun, own: Dataset, name: str, data_root: str | None) -> Tensor:

@@ -1,0 +1,186 @@
+"""Safetensors on a hub: headers first, then one tensor's range at a time. Not for finding the file.
+
+What a header promises is checked against the size of the file before memory is taken. What is in the cache of
+huggingface_hub already is read there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..._core import MAX_JSON, BadInput, parse_json
+from .address import Address, is_safe
+from .hub_errors import library, refusals
+from .layout import weights_in
+from .ranges import RemoteFile
+from .safetensors import DTYPES, misplaced, natural, open_safetensors, weight_map
+from .stored import Stored, Weight, printable
+
+INDEX = ".safetensors.index.json"
+_GUESS = 2**16  # bytes that are asked for at first: most headers are shorter
+_LONGEST_HEADER = 25_000_000  # bytes, as in huggingface_hub
+_TORCH = {code: getattr(torch, name) for code, name in DTYPES.items()} | {
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+_AT_ONCE = 8  # headers
+_DO = "download or convert the model again"
+
+
+def open_remote(address: Address) -> tuple[Weight, ...]:
+    """The matrices of a safetensors file of one commit, or of the shards that an index of it names."""
+    held = _Held()
+    tensors = (_open_shards if address.path.endswith(INDEX) else _open_one)(address, held)
+    weights = weights_in(tensors, str(address))
+    held.shared = {name for name, count in Counter(one.tensor for one in weights).items() if count > 1}
+    return weights
+
+
+def fetched(address: Address, limit: int | None = None) -> Path:
+    """The whole file, from the library's cache or through it: with its progress, resumed where it was cut.
+
+    Of more than `limit` bytes nothing is fetched.
+    """
+    found = _cached(address)
+    if found is not None:
+        return found
+    package = library()
+    with refusals(address):
+        if limit is not None:
+            url = package.hf_hub_url(address.repository, address.path, revision=address.revision)
+            size = package.get_hf_file_metadata(url).size
+            if size is None or size > limit:
+                got = "no size" if size is None else f"{size:,}"
+                raise BadInput(f"at most {limit:,} bytes of {address.short}", got=got, do=_DO)
+        return Path(package.hf_hub_download(address.repository, address.path, revision=address.revision))
+
+
+def _cached(address: Address) -> Path | None:
+    """The whole file, where the library has it already; nobody is asked."""
+    with refusals(address):
+        find = library().try_to_load_from_cache
+        found = find(address.repository, address.path, revision=address.revision)
+    return Path(found) if isinstance(found, str) else None
+
+
+class _Held:
+    """The last tensor that several weights are cut from: it is fetched once, not once for each of them."""
+
+    def __init__(self) -> None:
+        self.shared: set[str] = set()
+        self.name, self.tensor = "", torch.empty(0)
+        self.lock = threading.Lock()
+
+    def load(self, name: str, fetch: Callable[[], Tensor]) -> Tensor:
+        if name not in self.shared:
+            return fetch()
+        with self.lock:
+            if name != self.name:
+                self.name, self.tensor = "", torch.empty(0)  # let go first: there are never two
+                self.tensor = fetch()
+                self.name = name
+            return self.tensor
+
+
+def _open_one(address: Address, held: _Held) -> dict[str, Stored]:
+    path = _cached(address)
+    if path is not None:
+        return open_safetensors(path)
+    file, header, start = _header(RemoteFile(address))
+    return {
+        name: Stored(
+            tuple(entry["shape"]),
+            DTYPES.get(entry["dtype"], entry["dtype"].lower()),
+            partial(held.load, name, partial(_load, file, name, entry, start)),
+        )
+        for name, entry in sorted(header.items(), key=lambda item: natural(item[0]))
+    }
+
+
+def _open_shards(address: Address, held: _Held) -> dict[str, Stored]:
+    names = weight_map(fetched(address, limit=MAX_JSON))
+    folder = address.path.rpartition("/")[0]
+    shards = sorted({str(shard) for shard in names.values()})
+    for shard in shards:
+        if not is_safe(shard) or not shard.endswith(".safetensors"):
+            do = "name one of its files; nothing outside it is read"
+            raise BadInput(f"files of {address.repository} in {address.short}", got=printable(shard), do=do)
+    places = [replace(address, path=f"{folder}/{shard}" if folder else shard) for shard in shards]
+    with ThreadPoolExecutor(min(_AT_ONCE, len(places))) as pool:
+        opened = dict(zip(shards, pool.map(partial(_open_one, held=held), places), strict=True))
+    tensors = {}
+    for name in sorted(names, key=natural):
+        shard = str(names[name])
+        if name not in opened[shard]:
+            raise BadInput(
+                f"the tensor {printable(name)} in {printable(shard)}, as {address.short} says",
+                got=f"{len(opened[shard])} others",
+                do="report it to who uploaded the model",
+            )
+        tensors[name] = opened[shard][name]
+    return tensors
+
+
+def _header(file: RemoteFile) -> tuple[RemoteFile, Mapping[str, Any], int]:
+    """What a file says that it holds, once it is found to fit the file, and where its data begin."""
+    file, content = file.begin(_GUESS)
+    size = file.size or 0
+    length = int.from_bytes(content[:8], "little")
+    if len(content) < 8 or length > size - 8:
+        got = f"a header of {length:,} bytes in a file of {size:,}" if len(content) >= 8 else f"{size} bytes"
+        raise BadInput(f"safetensors in {file.name}", got=got, do=_DO)
+    if length > _LONGEST_HEADER:
+        do = "this is no file of weights"
+        raise BadInput(
+            f"a header of at most {_LONGEST_HEADER:,} bytes in {file.name}", got=f"{length:,}", do=do
+        )
+    more = 8 + length - len(content)
+    if more > 0:
+        content += file.read(len(content), more, "the header").numpy().tobytes()
+    try:
+        header = parse_json(content[8 : 8 + length].decode())
+        entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+        wrong = _first_wrong(entries, size - 8 - length)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        got = f"another header ({type(error).__name__}: {printable(str(error))})"
+        raise BadInput(f"safetensors in {file.name}", got=got, do=_DO) from None
+    if wrong:
+        raise BadInput(f"safetensors in {file.name}", got=wrong, do=_DO)
+    return file, entries, 8 + length
+
+
+def _first_wrong(entries: Mapping[str, Any], room: int) -> str:
+    """What of the entries does not fit the data: each its shape, and all of them together the file."""
+    for name, entry in entries.items():
+        if found := misplaced(entry, room):
+            return f"{printable(name)}: {found}"
+    end = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
+        first, last = entry["data_offsets"]
+        if first != end:
+            return f"{printable(name)} from byte {first:,} on, where the one before ends at {end:,}"
+        end = last
+    return "" if end == room else f"{room - end:,} bytes after the last tensor"
+
+
+def _load(file: RemoteFile, name: str, entry: Mapping[str, Any], start: int) -> Tensor:
+    dtype, (first, last) = _TORCH.get(entry["dtype"]), entry["data_offsets"]
+    title = printable(name)
+    if dtype is None:
+        got = printable(entry["dtype"])
+        raise BadInput(f"numbers that torch knows in {title} of {file.name}", got=got, do="dequantize them")
+    return file.read(start + first, last - first, title).view(dtype).reshape(entry["shape"])
