@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         write_text,
     )
     from .interrupts import Interrupted, stop_signals, terminable
+    from .lines import Lines, read_lines
     from .locks import held, locked
     from .memory import bounded_weights
     from .npy import Header, read_header, read_member, read_member_header
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
         seed_global,
         use_streams,
     )
-    from .records import MAX_ITEMS, OneLine, Record, read_record, record_text, versions
+    from .records import MAX_ITEMS, OneLine, Record, as_record, read_record, record_text, versions
     from .runs import GeneratorRun, NetRun, RunAccess, lend_runs, run_access
     from .statistics import check_confidence, clopper_pearson, lower_limit, mean_and_se
     from .tensors import check_tensors, load_tensors, load_weights, parse_tensors, save_tensors
@@ -122,6 +123,7 @@ __all__ = [
     "Interrupted",
     "Kind",
     "Labels",
+    "Lines",
     "MissingExtra",
     "Net",
     "NetRun",
@@ -135,6 +137,7 @@ __all__ = [
     "Source",
     "Streams",
     "append_text",
+    "as_record",
     "at_most",
     "bounded_weights",
     "brief",
@@ -178,6 +181,7 @@ __all__ = [
     "read_file",
     "read_header",
     "read_json",
+    "read_lines",
     "read_member",
     "read_member_header",
     "read_record",

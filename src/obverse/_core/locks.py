@@ -41,15 +41,16 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """The same for a folder that results are written to, where no file of the lock is to be left.
+    """The same for a folder that results are written to, where no file of the lock is to be left, or a file.
 
     The folder itself is locked. Where a system cannot do that, as on some network drives, it is `locked`.
+    A file there is not.
     """
     with explained(folder):
         descriptor = os.open(folder, os.O_RDONLY)
     try:
         alone = _alone(descriptor, folder)
-        with nullcontext() if alone else locked(folder):
+        with nullcontext() if alone or folder.is_file() else locked(folder):
             yield
     finally:
         os.close(descriptor)  # and the lock is gone

@@ -114,10 +114,15 @@ def read_record(path: Path, kind: type[Kind], what: str, version: int) -> Kind:
             got=f"format {_shown(said)} in {path}",
             do="use the version of obverse that wrote it",
         )
+    return as_record(found, kind, what, path)
+
+
+def as_record(found: dict[str, Any], kind: type[Kind], what: str, place: object) -> Kind:
+    """A JSON object as a record; anything out of order is refused by name. `place` is where it was found."""
     try:
         record: Kind = _decode(found, kind, f"the {what}")
     except _Wrong as wrong:
-        raise BadInput(f"{wrong.expected} in {path}", got=wrong.got, do=f"make the {what} again") from None
+        raise BadInput(f"{wrong.expected} in {place}", got=wrong.got, do=f"make the {what} again") from None
     return record
 
 

@@ -22,10 +22,9 @@ from .._core import (
     explained,
     locked,
     make_inside,
-    parse_json,
     quoted,
-    read_file,
     read_json,
+    read_lines,
     remove_temporaries,
     write_json,
     write_text,
@@ -213,32 +212,14 @@ def append_metrics(path: Path, record: Mapping[str, Any]) -> None:
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The complete lines of metrics.jsonl; a last line that a crash cut short is left out."""
-    file = path / "metrics.jsonl"
-    records: list[dict[str, Any]] = []
-    if not file.exists():
-        return records
-    try:
-        lines = read_file(file, "the records of a run", MAX_METRICS).removesuffix(b"\n").split(b"\n")
-    except OSError as error:
-        raise BadInput(f"records in {file}", got=error.strerror, do="restore it") from None
-    if len(lines) > MAX_RECORDS:
-        got = f"{len(lines):,} lines in {file}"
-        raise BadInput(f"at most {MAX_RECORDS:,} records", got=got, do="restore it")
-    for number, line in enumerate(lines, start=1):
-        if len(line) > MAX_LINE:
-            got = f"{len(line):,} bytes"
-            raise BadInput(f"at most {MAX_LINE:,} bytes in line {number} of {file}", got=got, do="restore it")
-        try:
-            record = parse_json(line.decode(errors="replace"))
-        except (ValueError, RecursionError) as error:
-            if number == len(lines):
-                break
-            raise BadInput(f"JSON in line {number} of {file}", got=error, do="restore it") from None
-        if not isinstance(record, dict):
-            got = type(record).__name__
-            raise BadInput(f"a JSON object in line {number} of {file}", got=got, do="restore it")
-        records.append(record)
-    return records
+    found = read_lines(
+        path / "metrics.jsonl",
+        "the records of a run",
+        largest=MAX_METRICS,
+        most=MAX_RECORDS,
+        longest=MAX_LINE,
+    )
+    return list(found.records)
 
 
 def keep_metrics(path: Path, count: int) -> None:
