@@ -15,9 +15,9 @@ from distributed import LocalCluster
 
 import obverse.claims.alm._linear  # noqa: F401
 from claims.sweeps import TINY, loaded, plain, wait_for
+from obverse._core.cluster import PATIENCE, ClusterLost
 from obverse._core.errors import BadInput
 from obverse.claims import find, grid, run
-from obverse.claims._cluster import PATIENCE, ClusterLost
 
 # A worker's death is logged and its port lingers: distributed's own affair, and what is tested here.
 pytestmark = pytest.mark.filterwarnings(
@@ -166,7 +166,7 @@ def test_no_cluster_is_a_sentence(tiny, address, monkeypatch):
 
     monkeypatch.setattr(distributed, "Client", Watched)
     assert PATIENCE <= 10
-    monkeypatch.setattr("obverse.claims._cluster.PATIENCE", 1)
+    monkeypatch.setattr("obverse._core.cluster.PATIENCE", 1)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -177,7 +177,7 @@ def test_no_cluster_is_a_sentence(tiny, address, monkeypatch):
 
 
 def test_a_cluster_without_workers(tiny, monkeypatch):
-    monkeypatch.setattr("obverse.claims._cluster.PATIENCE", 1)
+    monkeypatch.setattr("obverse._core.cluster.PATIENCE", 1)
     with (
         LocalCluster(n_workers=0, dashboard_address=":0") as empty,
         pytest.raises(BadInput, match="a cluster with workers; got none at tcp://"),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Precision,
         is_device_name,
     )
+    from .cluster import ClusterLost, on_cluster
     from .errors import BadInput, MissingExtra, ObverseError, require
     from .files import (
         MAX_JSON,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from .locks import held, locked
     from .memory import bounded_weights
     from .npy import Header, read_header, read_member, read_member_header
+    from .processes import in_processes
     from .progress import Progress, download_progress, show_downloads
     from .random import (
         BATCHES,
@@ -115,6 +117,7 @@ __all__ = [
     "UNLABELLED",
     "BadInput",
     "Body",
+    "ClusterLost",
     "Control",
     "Decoder",
     "GeneratorRun",
@@ -153,6 +156,7 @@ __all__ = [
     "explained",
     "held",
     "in_percent",
+    "in_processes",
     "is_device_name",
     "lazily",
     "lend_runs",
@@ -167,6 +171,7 @@ __all__ = [
     "named",
     "noise_like",
     "number",
+    "on_cluster",
     "one_thread",
     "or_global",
     "p_value",

@@ -13,11 +13,17 @@ from importlib.metadata import version
 from math import prod
 from pathlib import Path
 
-from .._core import BadInput, Interrupted, ObverseError, Progress, one_thread
+from .._core import (
+    BadInput,
+    Interrupted,
+    ObverseError,
+    Progress,
+    in_processes,
+    on_cluster,
+    one_thread,
+)
 from ._claim import Claim
-from ._cluster import on_cluster
 from ._outcome import crashed, judge
-from ._processes import in_processes
 from ._store import open_store
 from ._work import Task, explain, make_task, perform
 from .results import Measured, Outcome, Sweep
@@ -124,7 +130,24 @@ def _performed(tasks: Sequence[Task], jobs: int, cluster: str | None) -> Generat
             yield from map(perform, tasks)
         return
     longest_first = sorted(tasks, key=_cost, reverse=True)
-    yield from on_cluster(longest_first, cluster) if cluster else in_processes(longest_first, jobs)
+    found = (
+        on_cluster(longest_first, cluster, perform, _died, _failed)
+        if cluster
+        else in_processes(longest_first, jobs, perform, _died)
+    )
+    for _, measured in found:
+        yield measured
+
+
+DIED = "its process died: killed, out of memory, or ended by the measurement itself"
+
+
+def _died(task: Task) -> Measured:
+    return Measured(task.key, task.setting, (), 0.0, DIED)
+
+
+def _failed(task: Task, error: Exception) -> Measured:
+    return Measured(task.key, task.setting, (), 0.0, explain(error))
 
 
 def _cost(task: Task) -> float:

@@ -93,18 +93,6 @@ def perform(task: Task) -> Measured:
     return Measured(task.key, task.setting, values, time.perf_counter() - started, crash)
 
 
-def perform_in_worker(task: Task) -> Measured:
-    """The same in a process that does nothing else: it keeps to one thread from now on.
-
-    For good, because `one_thread` of two tasks in two threads would restore in the wrong order.
-    """
-    from threadpoolctl import threadpool_limits
-
-    torch.set_num_threads(1)
-    threadpool_limits(1)
-    return perform(task)
-
-
 def explain(error: BaseException) -> str:
     """A sentence as it is; of any other exception where it came from, without the folders of this machine."""
     if isinstance(error, ObverseError):

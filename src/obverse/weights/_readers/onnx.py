@@ -56,6 +56,13 @@ def open_onnx(path: Path) -> tuple[Weight, ...]:
     return weights_in(named | recurrent, str(path), {titles[name]: one for name, one in layers.items()})
 
 
+def external_files(path: Path) -> set[Path]:
+    """The files beside an ONNX file that it keeps data in."""
+    graph = require("onnx", "onnx").load(str(path), load_external_data=False).graph
+    entries = [entry for one in graph.initializer for entry in one.external_data if entry.key == "location"]
+    return {inside(path.parent, entry.value, path) for entry in entries}
+
+
 def _stored(path: Path, tensor: Any, kind: str) -> Stored:
     """Where the numbers of an initializer are, once they have been found to be as many as it says."""
     shape, name = tuple(tensor.dims), _NAMES.get(kind, kind.replace("float8e", "float8_e"))

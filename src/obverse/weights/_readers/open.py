@@ -7,6 +7,7 @@ is set aside, and every refusal names the file and the tensor.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from .hub import SAFETENSORS, pinned
 from .layout import weights_in
 from .module import weights_of
 from .numpy import open_npy, open_npz
-from .onnx import open_onnx
+from .onnx import external_files, open_onnx
 from .remote import fetched, open_remote
 from .safetensors import open_safetensors, open_shards, shard_names
 from .stored import Stored, Weight, printable
@@ -54,7 +55,7 @@ def open_weights(source: WeightSource) -> tuple[Weight, ...]:
     if isinstance(source, Path | str) and is_address(source):
         return _open_hub(source)
     if isinstance(source, Path | str):
-        return _open_path(Path(source))
+        return found_at(str(Path(source).absolute()), _open_path(Path(source)))
     if isinstance(source, Sequence):
         weights = tuple(weight for weight in source if isinstance(weight, Weight))
         if len(weights) == len(source):
@@ -73,7 +74,24 @@ def settled(source: Path | str) -> str:
 
 def _open_hub(source: Path | str) -> tuple[Weight, ...]:
     address = pinned(source, SUFFIXES)
-    return open_remote(address) if address.path.endswith(SAFETENSORS) else _open_file(fetched(address))
+    found = open_remote(address) if address.path.endswith(SAFETENSORS) else _open_file(fetched(address))
+    return found_at(str(address), found)
+
+
+def found_at(source: str, weights: Sequence[Weight]) -> tuple[Weight, ...]:
+    """Weights that know where they can be opened again, by another process."""
+    return tuple(replace(one, source=source, place=place) for place, one in enumerate(weights))
+
+
+def files_of(source: str) -> tuple[Path, ...]:
+    """The files that the weights of a source are in; of an address none, as it names a commit."""
+    if is_address(source):
+        return ()
+    path = Path(source)
+    path = file_in(path) if path.is_dir() else path
+    if path.name.endswith(_INDEX):
+        return (path, *(path.parent / name for name in sorted(shard_names(path))))
+    return (path, *sorted(external_files(path))) if _suffix(path) == ".onnx" else (path,)
 
 
 def _open_path(path: Path) -> tuple[Weight, ...]:

@@ -74,6 +74,8 @@ class Weight:
     first_output: int = 0  # of the module, where it gives more outputs than these rows
     groups: int = 1  # of a convolution, each with inputs of its own: no one matrix maps inputs to outputs
     left_out: str = ""  # why it cannot be read as numbers, where it cannot
+    source: str = ""  # what open_weights was given: a path or an address; empty in memory
+    place: int = 0  # among the weights of its source
 
     @property
     def in_groups(self) -> str:

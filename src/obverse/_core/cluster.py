@@ -1,19 +1,20 @@
-"""Measurements on a Dask cluster. Not for starting one: it is given by its scheduler's address."""
+"""Tasks on a Dask cluster. Not for starting one: it is given by its scheduler's address."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-from .._core import BadInput, ObverseError, require
-from ._processes import died
-from ._work import Task, explain, perform_in_worker
-from .results import Measured
+from .errors import BadInput, ObverseError, require
+from .processes import perform_in_worker
 
 PATIENCE = 8  # seconds to wait for the scheduler
-RETRIES = 2  # of what goes wrong around a measurement; what goes wrong inside is its result
+RETRIES = 2  # of what goes wrong around a task; what goes wrong inside is its result
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 
 class ClusterLost(ObverseError):
@@ -24,23 +25,34 @@ class ClusterLost(ObverseError):
         )
 
 
-def on_cluster(tasks: Sequence[Task], address: str) -> Iterator[Measured]:
-    """Do the tasks on the cluster's workers, and give each result when it is there.
+def on_cluster(
+    tasks: Sequence[Task],
+    address: str,
+    perform: Callable[[Task], Result],
+    on_death: Callable[[Task], Result],
+    on_error: Callable[[Task, Exception], Result],
+) -> Iterator[tuple[int, Result]]:
+    """`perform` the tasks on the cluster's workers; the place of each, and its result, when it is there.
 
     Dask gives the tasks of a lost worker to another. One that lost several in a row may have been a mere
-    neighbour of what killed them, so it is done once more while nothing else is.
+    neighbour of what killed them, so it is done once more while nothing else is, and then given to
+    `on_death`. `on_error` is for what goes wrong around a task.
     """
     distributed = require("distributed", "cluster")
     with _quiet(), closing(_connect(distributed, address)) as client:
+
+        def finished(places: Sequence[int]) -> Iterator[tuple[int, tuple[Result] | None]]:
+            return _finished(distributed, client, {at: tasks[at] for at in places}, address, perform, on_error)
+
         suspects = []
-        for task, measured in _finished(distributed, client, tasks, address):
-            if measured is None:
-                suspects.append(task)
+        for at, result in finished(range(len(tasks))):
+            if result is None:
+                suspects.append(at)
             else:
-                yield measured
+                yield at, result[0]
         for suspect in suspects:
-            for task, measured in _finished(distributed, client, [suspect], address):
-                yield measured or died(task)
+            for at, result in finished([suspect]):
+                yield at, on_death(tasks[at]) if result is None else result[0]
 
 
 @contextmanager
@@ -77,8 +89,13 @@ def _connect(distributed: Any, address: str) -> Any:
 
 
 def _finished(
-    distributed: Any, client: Any, tasks: Sequence[Task], address: str
-) -> Iterator[tuple[Task, Measured | None]]:
+    distributed: Any,
+    client: Any,
+    tasks: dict[int, Task],
+    address: str,
+    perform: Callable[[Task], Result],
+    on_error: Callable[[Task, Exception], Result],
+) -> Iterator[tuple[int, tuple[Result] | None]]:
     """Each task with what it gave; None for one that Dask gave up, having lost workers over it."""
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
@@ -86,17 +103,20 @@ def _finished(
         raise BadInput(
             "a cluster with workers", got=f"none at {address}", do=f"start some: dask worker {address}"
         ) from None
-    futures = client.map(perform_in_worker, tasks, pure=False, retries=RETRIES)
-    of = {future.key: task for future, task in zip(futures, tasks, strict=True)}
+    places = list(tasks)
+    futures = client.map(
+        perform_in_worker, [perform] * len(tasks), places, list(tasks.values()), pure=False, retries=RETRIES
+    )
+    of = {future.key: at for future, at in zip(futures, places, strict=True)}
     for future in distributed.as_completed(futures, loop=client.loop):
-        task = of[future.key]
-        measured: Measured | None
+        at = of[future.key]
+        result: tuple[Result] | None
         try:
-            measured = future.result()  # waits once more where it was lost with its worker
+            result = (future.result()[1],)  # waits once more where it was lost with its worker
         except distributed.KilledWorker:
-            measured = None
+            result = None
         except (distributed.CancelledError, OSError):
             raise ClusterLost(address) from None
         except Exception as error:
-            measured = Measured(task.key, task.setting, (), 0.0, explain(error))
-        yield task, measured
+            result = (on_error(tasks[at], error),)
+        yield at, result
