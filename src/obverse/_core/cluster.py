@@ -42,7 +42,9 @@ def on_cluster(
     with _quiet(), closing(_connect(distributed, address)) as client:
 
         def finished(places: Sequence[int]) -> Iterator[tuple[int, tuple[Result] | None]]:
-            return _finished(distributed, client, {at: tasks[at] for at in places}, address, perform, on_error)
+            return _finished(
+                distributed, client, {at: tasks[at] for at in places}, address, perform, on_error
+            )
 
         suspects = []
         for at, result in finished(range(len(tasks))):

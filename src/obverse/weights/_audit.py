@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import time
-import zlib
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from .._core import BadInput, Progress, or_global, versions
+from .._core import BadInput, Interrupted, ObverseError, Progress, counted, one_thread, or_global, versions
 from ..shadow import check_keep
 from ._activations import own_activations
-from ._layer import audit_layer
+from ._layer import Settings, audit_layer
+from ._origin import origin_of
 from ._readers.address import is_address
 from ._readers.open import WeightSource, open_weights, settled
 from ._readers.stored import Weight
+from ._resume import header, resumable
 from ._threads import side_by_side
 from ._verdict import KEEP, SAMPLES, Thresholds
 from .results import Audit, LayerAudit, with_family
+
+
+class AuditInterrupted(Interrupted):
+    """Stopped by the user (Ctrl-C), between or within layers."""
+
+    def __init__(self, done: int, total: int, record: Path) -> None:
+        ObverseError.__init__(
+            self,
+            f"stopped after {done} of {counted(total, 'layer')}; saved in {record}: the same audit with the "
+            "same record goes on from there",
+        )
 
 
 @torch.no_grad()
@@ -32,6 +45,9 @@ def audit(
     keep: float = KEEP,
     samples: int = SAMPLES,
     exact: bool | None = None,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    record: Path | str | None = None,
     generator: torch.Generator | None = None,
     progress: Progress | None = None,
 ) -> Audit:
@@ -42,39 +58,87 @@ def audit(
     file. With `data` (a batch of inputs, modules only) recovery is measured on the layers' own activations
     too. `exact=True` computes all singular values of every layer, False the largest ones and the density of
     the rest; None decides by the size.
-    Small layers are measured side by side, on one thread each. One number is drawn from `generator` (None:
-    torch's global one); with its name that is the seed of each layer, whatever other layers there are.
-    `progress(done, total, name)` hears of the progress.
+
+    Without `jobs`, small layers are measured side by side on one thread each, large ones one after the other
+    on all threads of this process. With `jobs`, so many processes measure a layer each, on one thread: the
+    numbers are the same to the bit for any number of them, and for the workers of the Dask scheduler at the
+    address `cluster`. Without `jobs` they are those too, up to rounding. Processes open the file themselves;
+    they cannot have a net that is in memory.
+
+    `record` is a file that each layer is appended to as it is finished. An audit that was interrupted is
+    resumed from it: the same call measures only what is not there, and gives the numbers of a call that
+    nothing interrupted. The file stays; one of another audit is refused.
+
+    One number is drawn from `generator` (None: torch's global one); with its name that is the seed of each
+    layer, whatever other layers there are. `progress(done, total, name)` hears of the progress: at the start,
+    where `done` are the layers of the record, and when one is finished.
     """
     thresholds = thresholds or Thresholds()
-    _check(keep, samples)
+    _check(keep, samples, jobs, cluster)
     began = time.perf_counter()
     if isinstance(net, str | Path) and is_address(net):
         net = settled(net)
     weights = open_weights(net)
     seed = int(torch.randint(2**31, (1,), generator=or_global(generator)))
-    own = _own_activations(net, data, weights, samples, seed)
-
-    def measure(weight: Weight) -> LayerAudit:
-        return audit_layer(
-            weight,
-            thresholds,
-            own=_of(weight, own),
-            keep=keep,
-            samples=samples,
-            exact=exact,
-            generator=torch.Generator().manual_seed(zlib.crc32(f"{seed}/{weight.name}".encode())),
-        )
-
-    layers = with_family(side_by_side(weights, measure, progress))
+    _check_sent(weights, data, jobs, cluster)
+    settings = {"seed": seed, "keep": keep, "samples": samples, "exact": exact, "data": data is not None}
+    how = Settings(seed, thresholds, keep, samples, exact)
+    limits = {name: getattr(thresholds, name) for name in thresholds.__dataclass_fields__}
+    path = None if record is None else Path(record)
+    head = None if path is None else header(weights, origin_of(weights, data), settings, limits, versions())
+    with resumable(path, head, weights) as kept:
+        left = {at: weight for at, weight in enumerate(weights) if at not in kept.done}
+        _report(progress, weights, kept.done)
+        try:
+            own = {} if not left else _own_activations(net, data, weights, samples, seed)
+            with closing(_measured(left, how, own, jobs, cluster)) as layers:
+                for at, layer in layers:
+                    kept.add(at, layer, kept.elapsed + time.perf_counter() - began)
+                    _report(progress, weights, kept.done)
+        except KeyboardInterrupt:
+            if path is None:
+                raise
+            raise AuditInterrupted(len(kept.done), len(weights), path) from None
     return Audit(
         model=model or _name(net),
-        layers=layers,
-        thresholds={name: getattr(thresholds, name) for name in thresholds.__dataclass_fields__},
-        settings={"seed": seed, "keep": keep, "samples": samples, "exact": exact, "data": data is not None},
+        layers=with_family([kept.done[at] for at in range(len(weights))]),
+        thresholds=limits,
+        settings=settings,
         versions=versions(),
-        seconds=time.perf_counter() - began,
+        seconds=kept.elapsed + time.perf_counter() - began,
     )
+
+
+def _measured(
+    left: Mapping[int, Weight], how: Settings, own: dict[str, Tensor], jobs: int | None, cluster: str | None
+) -> Generator[tuple[int, LayerAudit], None, None]:
+    """The audits of these layers, each with its number, as they are finished."""
+    if not left:
+        return
+    if cluster is not None or (jobs or 1) > 1:
+        from ._workers import apart
+
+        yield from apart(left, how, jobs or 1, cluster)
+        return
+
+    def measure(weight: Weight) -> LayerAudit:
+        return audit_layer(weight, how, own=_of(weight, own))
+
+    if jobs is None:
+        yield from side_by_side(left, measure)
+        return
+    import scipy.linalg  # noqa: F401  -- its BLAS takes no limit that was set before it was loaded
+
+    with one_thread():
+        for at, weight in left.items():
+            yield at, measure(weight)
+
+
+def _report(progress: Progress | None, weights: Sequence[Weight], done: Mapping[int, LayerAudit]) -> None:
+    """How many layers are done, and the name of the first that is not."""
+    if progress:
+        at = next((at for at in range(len(weights)) if at not in done), None)
+        progress(len(done), len(weights), "" if at is None else weights[at].name)
 
 
 def _name(net: WeightSource) -> str:
@@ -104,7 +168,26 @@ def _own_activations(
     return own_activations(net, data, modules, samples=samples, generator=generator)
 
 
-def _check(keep: float, samples: int) -> None:
+def _check_sent(
+    weights: Sequence[Weight], data: Tensor | None, jobs: int | None, cluster: str | None
+) -> None:
+    """Whether other processes can have these weights."""
+    if (cluster is None and (jobs or 1) == 1) or (data is None and all(one.source for one in weights)):
+        return
+    raise BadInput(
+        "the path of a file or folder of weights, for processes to open it",
+        got="data to run through a net" if data is not None else "weights in memory",
+        do="save them as .safetensors, or leave out " + ("jobs" if cluster is None else "the cluster"),
+    )
+
+
+def _check(keep: float, samples: int, jobs: int | None, cluster: str | None) -> None:
     check_keep(keep)
+    if jobs is not None and (jobs < 1 or cluster is not None):
+        raise BadInput(
+            "jobs ≥ 1, or a cluster in their place",
+            got=jobs if cluster is None else "both",
+            do="use 1 for this process alone" if cluster is None else "leave one out",
+        )
     if samples < 2:
         raise BadInput("at least 2 samples", got=samples, do="32 is the default")

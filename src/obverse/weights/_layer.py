@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import zlib
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,19 +24,30 @@ from ._verdict import Thresholds, judge
 from .results import Entries, LayerAudit, Norms
 
 
+@dataclass(frozen=True)
+class Settings:
+    """Everything but the layer itself that its numbers depend on."""
+
+    seed: int
+    thresholds: Thresholds
+    keep: float
+    samples: int
+    exact: bool | None
+
+    def generator(self, name: str) -> torch.Generator:
+        """Of one layer, whatever others there are and in whatever order they are measured."""
+        return torch.Generator().manual_seed(zlib.crc32(f"{self.seed}/{name}".encode()))
+
+
 @torch.no_grad()
-def audit_layer(
-    weight: Weight,
-    thresholds: Thresholds,
-    *,
-    own: Tensor | None,
-    keep: float,
-    samples: int,
-    exact: bool | None,
-    generator: torch.Generator,
-) -> LayerAudit:
-    """One layer. Its rows and columns of zeros are counted, and left out of everything else."""
+def audit_layer(weight: Weight, settings: Settings, *, own: Tensor | None = None) -> LayerAudit:
+    """One layer. Its rows and columns of zeros are counted, and left out of everything else.
+
+    `own` are activations of this layer, draws × rows.
+    """
     began = time.perf_counter()
+    thresholds, exact = settings.thresholds, settings.exact
+    generator = settings.generator(weight.name)
     about: dict[str, Any] = {
         "name": weight.name,
         "kind": weight.kind,
@@ -75,7 +88,9 @@ def audit_layer(
         bias = bias[live.rows.to(bias.device)]
     if own is not None:
         own = own[:, live.rows.to(own.device)]
-    reversal = reversals(matrix, bias, keep=keep, samples=samples, own=own, generator=generator)
+    reversal = reversals(
+        matrix, bias, keep=settings.keep, samples=settings.samples, own=own, generator=generator
+    )
     middle = reversal[len([one for one in reversal if one.source == "random"]) // 2]
     found = entries(
         matrix,

@@ -82,9 +82,9 @@ def header(
 
 
 @contextmanager
-def resumable(path: Path | None, head: Header, weights: Sequence[Weight]) -> Iterator[Resumable]:
+def resumable(path: Path | None, head: Header | None, weights: Sequence[Weight]) -> Iterator[Resumable]:
     """The record at `path`, begun or taken up; no other process can write to it meanwhile."""
-    if path is None:
+    if path is None or head is None:
         yield Resumable(None)
         return
     if path.is_symlink():
@@ -139,7 +139,11 @@ def differences(there: Header, here: Header) -> list[str]:
         (there.versions, here.versions),
     ):
         for name in dict.fromkeys((*one, *other)):
-            if one.get(name) != other.get(name):
+            if one.get(name) == other.get(name):
+                continue
+            if name == "seed":  # drawn from the one that was given
+                found.append("another seed")
+            else:
                 found.append(f"{name} {_told(one.get(name))} (here {_told(other.get(name))})")
     if not found and there != here:
         found.append("other layers")

@@ -6,13 +6,12 @@ many times that. Not for what is measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import torch
 from threadpoolctl import threadpool_limits
 
-from .._core import Progress
 from ._readers.stored import Weight
 from .results import LayerAudit
 
@@ -23,18 +22,11 @@ NARROW = (
 
 
 def side_by_side(
-    weights: Sequence[Weight], measure: Callable[[Weight], LayerAudit], progress: Progress | None = None
-) -> tuple[LayerAudit, ...]:
-    """The audits of all weights, in their order; `progress` hears of each layer before it is waited for."""
+    weights: Mapping[int, Weight], measure: Callable[[Weight], LayerAudit]
+) -> Generator[tuple[int, LayerAudit], None, None]:
+    """The audits of all weights, each with its number, as they are finished."""
     threads = torch.get_num_threads()
-    small = [at for at, weight in enumerate(weights) if _is_small(weight)]
-    large = [at for at, weight in enumerate(weights) if not _is_small(weight)]
-    found: dict[int, LayerAudit] = {}
-
-    def tell(at: int) -> None:
-        if progress:
-            progress(len(found), len(weights), weights[at].name)
-
+    small = {at: weight for at, weight in weights.items() if _is_small(weight)}
     if small:
         import scipy.linalg  # noqa: F401  -- its BLAS takes no limit that was set before it was loaded
 
@@ -43,19 +35,15 @@ def side_by_side(
                 min(threads, len(small)), initializer=torch.set_num_threads, initargs=(1,)
             )
             try:
-                waiting = [(at, pool.submit(measure, weights[at])) for at in small]
-                for at, one in waiting:
-                    tell(at)
-                    found[at] = one.result()
+                waiting = {pool.submit(measure, weight): at for at, weight in small.items()}
+                for one in as_completed(waiting):
+                    yield waiting[one], one.result()
             finally:
                 pool.shutdown(cancel_futures=True)
                 torch.set_num_threads(threads)
-    for at in large:
-        tell(at)
-        found[at] = measure(weights[at])
-    if progress:
-        progress(len(weights), len(weights), "")
-    return tuple(found[at] for at in range(len(weights)))
+    for at, weight in weights.items():
+        if at not in small:
+            yield at, measure(weight)
 
 
 def _is_small(weight: Weight) -> bool:
