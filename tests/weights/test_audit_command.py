@@ -201,7 +201,6 @@ def test_the_flags_reach_the_audit(obverse, weights, asked):
     }
     assert asked["generator"].initial_seed() == 11
     assert asked["thresholds"] == Thresholds(level=0.01, min_side=8)
-    assert asked["progress"] is None, "no terminal, no bar"
 
 
 def test_without_flags_the_audit_has_its_own_defaults(obverse, weights, asked):

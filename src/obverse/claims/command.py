@@ -11,6 +11,7 @@ import typer
 from .. import claims
 from .._core import BadInput, counted, printable, usable_cores
 from ..present import (
+    Cluster,
     Column,
     Command,
     Commands,
@@ -136,13 +137,7 @@ def run(
             "on where it was cut off; results of other claims are replaced),"
         ),
     ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Measure on the Dask cluster of the scheduler at this address, e.g. tcp://host:8786.",
-        ),
-    ] = None,
+    cluster: Cluster = None,
     module: Module = None,
     override: Annotated[
         list[str] | None,

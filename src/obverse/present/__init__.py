@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         KEEP,
         ROOT,
         SEED,
+        Cluster,
         DataArgument,
         FactoryArguments,
         GivenSeed,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from .palette import LIGHT, marker, shape
     from .pictures import picture
     from .png import SCALING, Pixels, data_uri, displayed, png_bytes, read_png, save_png
-    from .progress import claims_progress, layer_progress, training_progress
+    from .progress import audit_progress, claims_progress, layer_progress, training_progress
     from .registry import ResultType
     from .svg import INK, PAGE, drawing, sentinel
     from .table import Column, open_console, print_grid, say
@@ -71,6 +72,7 @@ __all__ = [
     "Answer",
     "Array",
     "Axis",
+    "Cluster",
     "Column",
     "Command",
     "Commands",
@@ -93,6 +95,7 @@ __all__ = [
     "Weights",
     "across",
     "as_sentence",
+    "audit_progress",
     "axis_for",
     "check_seed",
     "claims_progress",

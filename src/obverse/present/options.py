@@ -94,6 +94,16 @@ def jobs(default: str) -> Any:
     return typer.Option("--jobs", metavar="N", show_default=False, help=f"Processes at work \\[{default}].")
 
 
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Measure on the Dask cluster of the scheduler at this address, e.g. tcp://host:8786.",
+    ),
+]
+
+
 def resume(what: str) -> Any:
     return typer.Option(
         "--resume", metavar="RUN", help=f"Go on with a {what} that was cut off.", autocompletion=complete.run

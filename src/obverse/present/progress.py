@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -19,7 +22,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from .._core import printable, show_downloads
+from .._core import counted, printable, show_downloads
 from .table import shorten
 
 LONGEST = 40  # letters of a name beside a bar
@@ -88,6 +91,100 @@ def layer_progress(title: str) -> Iterator[Callable[[int, int, str], None] | Non
             progress.update(bar, completed=done, total=total, layer=layer, refresh=True)
 
         yield on_layer
+
+
+@contextmanager
+def audit_progress(title: str, every: float = 60.0) -> Iterator[Callable[[int, int, str], None]]:
+    """Yields what an audit calls when a layer is done: one line with layer, matrices per minute, time to go.
+
+    On a terminal it is one that changes; elsewhere there is one line every so many seconds, also while a
+    large layer takes longer. What was measured by an earlier audit counts as done, not as speed.
+    """
+    console = Console(stderr=True)
+    pace = _Pace()
+    if not console.file.isatty():
+        with _repeating(every, lambda: typer.echo(pace.line(title), err=True)):
+            yield lambda done, total, name: _resumed_line(pace.tell(done, total, name))
+        return
+    columns = (
+        *_counting(),
+        *(TextColumn(f"{{task.fields[{name}]}}", markup=False) for name in ("speed", "layer")),
+    )
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task(shorten(printable(title), LONGEST), total=None, layer="", speed="")
+
+        def on_layer(done: int, total: int, name: str) -> None:
+            if note := pace.tell(done, total, name):
+                progress.console.print(note, markup=False, highlight=False)
+            layer = shorten(printable(name), LONGEST)
+            progress.update(bar, completed=done, total=total, layer=layer, speed=pace.speed, refresh=True)
+
+        yield on_layer
+
+
+class _Pace:
+    """How far an audit is, how fast, and how long it will take at that speed."""
+
+    def __init__(self) -> None:
+        self._began = monotonic()
+        self._before: int | None = None
+        self._done, self._total, self._name = 0, 0, ""
+
+    def tell(self, done: int, total: int, name: str) -> str:
+        """A note where the first layers were measured by an audit that was interrupted."""
+        self._done, self._total, self._name = done, total, name
+        if self._before is None:
+            self._before = done
+            return (
+                f"{done} of {counted(total, 'layer')} measured before: the audit is resumed" if done else ""
+            )
+        return ""
+
+    @property
+    def _per_second(self) -> float:
+        return (self._done - (self._before or 0)) / max(monotonic() - self._began, 1e-9)
+
+    @property
+    def speed(self) -> str:
+        return f"{60 * self._per_second:.3g} matrices/min" if self._per_second else ""
+
+    def line(self, title: str) -> str:
+        left = self._total - self._done
+        parts = [f"{title}: {self._done} of {counted(self._total, 'layer')}", self.speed]
+        if self._per_second and left:
+            parts.append(f"about {_span(left / self._per_second)} left")
+        if self._name:
+            parts.append(f"at {self._name}")
+        return printable(", ".join(part for part in parts if part))
+
+
+def _span(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def _resumed_line(note: str) -> None:
+    if note:
+        typer.echo(note, err=True)
+
+
+@contextmanager
+def _repeating(every: float, act: Callable[[], None]) -> Iterator[None]:
+    """`act` every so many seconds meanwhile."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.wait(every):
+            act()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._core import BadInput, write_text
+from .._core import BadInput, quoted, write_text
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class ResultType:
     )
     any_file: bool = False  # takes files of other names
     any_folder: bool = False  # says what is wrong with a directory that is none of all
+    unfinished: str = ""  # a file in the directory of one that was interrupted
 
     def matches(self, path: Path) -> bool:
         if path.is_file():
@@ -66,4 +67,11 @@ def find(path: Path) -> ResultType:
     for entry in result_types():
         if entry.matches(path):
             return entry
+    for entry in result_types():
+        if entry.unfinished and (path / entry.unfinished).is_file():
+            raise BadInput(
+                f"a finished result in {path}",
+                got=f"{entry.unfinished}, the record of an interrupted one",
+                do=f"run the same command once more with --out {quoted(path)}: it goes on from there",
+            )
     return next(entry for entry in result_types() if (entry.any_file if path.is_file() else entry.any_folder))

@@ -20,7 +20,6 @@ from ._origin import Origin
 from ._readers.stored import Weight
 from .results import LayerAudit
 
-NAME = "audit.jsonl"
 FORMAT = 1
 WHAT = "record of an audit"
 LARGEST, MOST, LONGEST = 2**31, 2**20, 2**24  # bytes of the file, lines, bytes of one: a layer has 20,000

@@ -22,6 +22,7 @@ from .results import (
     AGAINST,
     FORMAT,
     NAME,
+    RECORD,
     VERDICTS,
     Audit,
     Decomposition,
@@ -487,5 +488,15 @@ def audit_page(path: Path) -> str:
 
 
 RESULT = registry.register(
-    ResultType(NAME, Audit, FORMAT, read_audit, audit_page, html="audit.html", rank=3, any_file=True)
+    ResultType(
+        NAME,
+        Audit,
+        FORMAT,
+        read_audit,
+        audit_page,
+        html="audit.html",
+        rank=3,
+        any_file=True,
+        unfinished=RECORD,
+    )
 )

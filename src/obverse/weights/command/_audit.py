@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ import typer
 
 from ..._core import BadInput, explained, write_text
 from ...present import (
+    Cluster,
     GivenSeed,
     Json,
     Layers,
@@ -26,8 +28,8 @@ from ...present import (
     write_result,
 )
 from .._verdict import KEEP, SAMPLES, Thresholds
-from ..results import AGAINST, Audit, Verdict, to_csv, write_audit
-from ._subject import measure, open_other, open_subject
+from ..results import AGAINST, RECORD, Audit, Verdict, to_csv, write_audit
+from ._subject import RECORD_AGAINST, measure, open_other, open_subject
 from ._tables import BY, print_audit, print_comparison
 
 FAILED = 3
@@ -122,8 +124,21 @@ def audit(
             "module:factory ([bold]this runs your code[/bold]) with --data.",
         ),
     ] = False,
+    jobs: Annotated[
+        int | None,
+        options.value(
+            "Processes at work, each on one layer and one thread \\[this one, on all its threads].",
+        ),
+    ] = None,
+    cluster: Cluster = None,
     seed: GivenSeed = None,
-    out: Annotated[Path | None, options.out("audit.json, audit.csv and audit.html")] = None,
+    out: Annotated[
+        Path | None,
+        options.out(
+            "audit.json, audit.csv and audit.html, until then each layer as soon as it is measured (the same "
+            "command resumes an interrupted audit),"
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """What in each layer is signal, what is like random numbers, and how much of each?
@@ -139,7 +154,8 @@ def audit(
     if ablate:
         from .._ablation.command import run_ablation
 
-        if against is not None or threshold or fail_on != "never" or exact or (keep, samples) != (None,) * 2:
+        own = (against, threshold, exact or None, keep, samples, jobs, cluster)
+        if fail_on != "never" or own != (None,) * len(own):
             raise BadInput(
                 "--ablate with --data, --data-root, --layers, --quick, --seed, --out or --json",
                 got="a flag of the audit's own tests",
@@ -154,7 +170,13 @@ def audit(
         check_seed(seed)
     if exact and quick:
         raise BadInput("--exact or --quick", got="both", do="leave one out")
-    given = {"keep": keep, "samples": samples, "exact": exact or None}
+    if jobs is not None and (jobs < 1 or cluster is not None):
+        raise BadInput(
+            "--jobs ≥ 1, or --cluster in its place",
+            got=f"--jobs {jobs}{' and --cluster' if cluster is not None else ''}",
+            do="correct it" if cluster is None else "leave one out",
+        )
+    given = {"keep": keep, "samples": samples, "exact": exact or None, "jobs": jobs, "cluster": cluster}
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if quick:
         settings = QUICK | settings
@@ -172,7 +194,11 @@ def audit(
         )
     make_folder(out)
     settings |= {"thresholds": thresholds, "seed": seed or 0}
-    found, *others = [measure(one, layers, **settings) for one in subjects]
+    records = () if out is None else (out / RECORD, out / RECORD_AGAINST)
+    found, *others = [
+        measure(one, layers, record=record, **settings)
+        for one, record in zip_longest(subjects, records[: len(subjects)])
+    ]
     other = others[0] if others else None
     comparison = None if other is None else compare_audits(other, found)
     small = f"{settings['samples']} draws of h for each sparsity" if quick else ""
@@ -194,6 +220,9 @@ def audit(
             files=partial(write_beside, found, other),
             beside=("audit.csv", AGAINST),
         )
+        for record in records:  # now that it is all there
+            with explained(record):
+                record.unlink(missing_ok=True)
     failing = [layer.name for layer in found.layers if layer.verdict in FAIL_ON[fail_on]]
     if failing:
         typer.echo(f"obverse: --fail-on {fail_on}: {len(failing)} of {len(found.layers)} layers", err=True)

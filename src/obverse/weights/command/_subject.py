@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..._core import BadInput, NetRun, named, run_access
-from ...present import layer_progress, select
+from ...present import audit_progress, select
 from ...shadow import OWN
 from .._readers.address import is_address, parse_address
 from ..results import NAME, Audit, read_audit
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .._readers.module import Weight
 
 INITIAL = "initial"
+RECORD_AGAINST = "against.jsonl"  # beside the record of the audit: of what it is compared with
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,13 @@ def inputs(path: Path, run: NetRun, own: Dataset, name: str, data_root: str | No
     return other.test_x
 
 
-def measure(subject: Subject, pattern: str | None, *, seed: int, **options: Any) -> Audit:
-    """The audit of the layers whose names match the pattern; its record has the seed that was given."""
+def measure(
+    subject: Subject, pattern: str | None, *, seed: int, record: Path | None = None, **options: Any
+) -> Audit:
+    """The audit of the layers whose names match the pattern; its settings have the seed that was given.
+
+    Layers are kept in `record` as they are finished.
+    """
     import torch
 
     from .._audit import audit as measured
@@ -138,7 +144,9 @@ def measure(subject: Subject, pattern: str | None, *, seed: int, **options: Any)
     if isinstance(net, tuple):
         names = select([one.name for one in net], pattern)
         net = tuple(one for one in net if one.name in names)
-    with layer_progress(Path(subject.name).name) as progress:
+    if record is not None:
+        options["record"] = record
+    with audit_progress(Path(subject.name).name) as progress:
         found = measured(
             net,
             model=subject.name,

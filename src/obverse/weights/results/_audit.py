@@ -290,6 +290,7 @@ class Audit(Record):
 
 FORMAT = 2  # 1: verdicts before layers were taken apart
 NAME = "audit.json"
+RECORD = "audit.jsonl"  # the layers so far, of an audit that is not finished
 AGAINST = "against.json"  # the audit that it is compared with, beside it
 
 
