@@ -124,12 +124,7 @@ def audit(
             "module:factory ([bold]this runs your code[/bold]) with --data.",
         ),
     ] = False,
-    jobs: Annotated[
-        int | None,
-        options.value(
-            "Processes at work, each on one layer and one thread \\[this one, on all its threads].",
-        ),
-    ] = None,
+    jobs: Annotated[int | None, options.jobs("this one, on all its threads")] = None,
     cluster: Cluster = None,
     seed: GivenSeed = None,
     out: Annotated[
