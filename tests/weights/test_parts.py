@@ -309,3 +309,11 @@ def test_few_products_find_the_same_in_large_matrices(columns, rank, times):
     allowed = max(0.02, 0.01 * 4 / (times**2 - 1))
     assert fast.scale == pytest.approx(exactly.scale, rel=0.01)
     assert fast.signal_share.value == pytest.approx(exactly.signal_share.value, rel=allowed)
+
+
+@pytest.mark.parametrize("entries", [1, 5])
+def test_a_matrix_with_one_row_that_is_not_empty_has_too_little_to_tell(entries):
+    matrix = torch.zeros(40, 50)
+    matrix[3, :entries] = 1.0
+    for one in (matrix, matrix.T.contiguous()):
+        assert decompose(one).grade == "cannot tell"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ._compression.saved import load_compressed, save_compressed
     from ._controls import root_mean_square, shuffled
     from ._decomposition.parts import Parts, decompose
+    from ._difference.difference import difference
+    from ._difference.results import Difference, LayerDifference, Lineage
     from ._readers.module import Weight, weights_of
     from ._readers.open import open_weights
     from ._reversibility import best_multiple
@@ -32,8 +34,11 @@ __all__ = [
     "Comparison",
     "Compression",
     "Decomposition",
+    "Difference",
     "LayerAblation",
     "LayerAudit",
+    "LayerDifference",
+    "Lineage",
     "Number",
     "Parts",
     "Thresholds",
@@ -45,6 +50,7 @@ __all__ = [
     "compare_audits",
     "compress",
     "decompose",
+    "difference",
     "load_compressed",
     "open_weights",
     "root_mean_square",

@@ -193,6 +193,8 @@ def _too_little(matrix: Tensor, inner: Tensor) -> str:
         return "all entries are 0" if matrix.numel() else "there are no entries"
     if min(matrix.shape) == 1:
         return "a matrix of one row or column has a single singular value"
+    if min(rows, columns) == 1:
+        return "all entries that are not 0 are in one row or column: there is a single singular value"
     if float(inner.min()) == float(inner.max()) or min(rows, columns) >= MIN_SIDE:
         return ""
     left = " that are not empty" if inner.shape != matrix.shape else ""

@@ -76,6 +76,11 @@ class Weight:
     left_out: str = ""  # why it cannot be read as numbers, where it cannot
     source: str = ""  # what open_weights was given: a path or an address; empty in memory
     place: int = 0  # among the weights of its source
+    load_stored: Callable[[], Tensor] | None = None  # as `load`, in the precision of the file
+
+    def as_stored(self) -> Tensor:
+        """The same entries in the precision in which they are stored, where that is known."""
+        return self.load() if self.load_stored is None else self.load_stored()
 
     @property
     def in_groups(self) -> str:
@@ -117,6 +122,11 @@ def weight(
         matrix = part.cut(part.stored.load().detach()).to(torch.float32).reshape(size).contiguous()
         return finite(matrix, f"{title} of {origin}")
 
+    def load_stored() -> Tensor:
+        values = part.cut(part.stored.load().detach()).reshape(size).contiguous()
+        finite(values if values.dtype.itemsize > 1 else values.float(), f"{title} of {origin}")
+        return values
+
     def load_bias() -> Tensor | None:
         values = [one.cut(one.stored.load().detach()).to(torch.float32).reshape(size[0]) for one in offsets]
         if not values:
@@ -125,7 +135,16 @@ def weight(
         return finite(total, f"the bias of {title} of {origin}")
 
     return Weight(
-        title, kind, *size, load, load_bias, module, cut=part.cut, first_output=first_output, groups=groups
+        title,
+        kind,
+        *size,
+        load,
+        load_bias,
+        module,
+        cut=part.cut,
+        first_output=first_output,
+        groups=groups,
+        load_stored=load_stored,
     )
 
 

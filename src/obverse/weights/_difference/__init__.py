@@ -1,0 +1,1 @@
+"""What changed from one checkpoint to another, with rounding as its null; and whether they are related."""

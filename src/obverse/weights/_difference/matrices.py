@@ -1,0 +1,262 @@
+"""What changed from one matrix to another of its shape, graded. Not for finding which belong together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..._core import brief, in_percent
+from .._decomposition.grade import MIN_SIDE
+from .._decomposition.marchenko_pastur import threshold_strength
+from .._decomposition.parts import Parts, decompose
+from .grids import FORMATS
+from .results import Change
+from .rounding import Rounded, rounding
+
+FEW_LINES = 0.1  # of the rows or columns, and fewer: a change in a few of them
+SHOWN = 64
+NAMED = 3  # strengths in a sentence
+_SURELY = 4.0  # standard deviations by which stochastic rounding is told from another
+_LEAST_ERROR = 1e-6  # relative energy: directions are found in float32
+_MOST_ERROR = 0.5
+_ERROR_MARGIN = 2.0  # on the energy by which the directions are misjudged, which is an estimate itself
+
+
+@dataclass(frozen=True)
+class Found:
+    """The grade, the sentence, and numbers by their names in LayerDifference."""
+
+    change: Change
+    sentence: str
+    numbers: dict[str, Any]
+
+
+@torch.no_grad()
+def compare(
+    tuned: Tensor, base: Tensor, *, alpha: float, exact: bool | None, generator: torch.Generator
+) -> Found:
+    """From base to tuned: two matrices of one shape, in the precision in which they are stored."""
+    moved = tuned.double() - base.double()
+    if not bool(moved.any()):
+        return Found("identical", "identical: every number is the same", _counts(moved))
+    numbers = _counts(moved)
+    length = float(torch.linalg.vector_norm(base.double()))
+    numbers["size"] = float(torch.linalg.vector_norm(moved)) / length if length else None
+    rounded = rounding(tuned, base)
+    if rounded.how:
+        return Found("nothing but rounding", f"nothing but rounding: {rounded.how}", numbers)
+    if (scaled := _scaled(tuned, base, rounded)) is not None:
+        said = f"scaled: tuned is base times {brief(scaled)}, as near as {rounded.grid} can hold it"
+        return Found("scaled", said, numbers | {"factor": scaled})
+    if (kept := _reordered(tuned, base)) is not None:
+        said = f"rows in another order: the same rows, {tuned.shape[0] - kept:,} of them in another place"
+        return Found("rows in another order", said, numbers)
+    return _taken_apart(moved, tuned, base, rounded, numbers, alpha, exact, generator)
+
+
+def _counts(moved: Tensor) -> dict[str, Any]:
+    other = moved != 0
+    return {
+        "changed": int(other.sum()),
+        "changed_rows": int(other.any(1).sum()),
+        "changed_columns": int(other.any(0).sum()),
+    }
+
+
+def _scaled(tuned: Tensor, base: Tensor, rounded: Rounded) -> float | None:
+    """The factor by which all of base was multiplied, up to a step of the coarser format."""
+    here, there = tuned.double(), base.double()
+    energy = float((there * there).sum())
+    if energy == 0:
+        return None
+    factor = float((here * there).sum()) / energy
+    if factor == 0:
+        return None
+    rest = (here - factor * there).abs_()
+    wide = rounded.step * max(1.0, abs(factor))
+    small = (
+        wide.square().sum() * 2**10 < (here - there).square().sum()
+    )  # a step is too coarse to tell otherwise
+    return factor if bool(small) and bool((rest <= wide).all()) else None
+
+
+def _reordered(tuned: Tensor, base: Tensor) -> int | None:
+    """How many rows stay where they are, if all are the same rows."""
+    rows, columns = base.shape
+    if rows < 2:
+        return None
+    weights = torch.rand(columns, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    here, there = tuned.double() @ weights, base.double() @ weights
+    if not torch.allclose(here.sort().values, there.sort().values, rtol=1e-9, atol=0):
+        return None
+    ways = here.argsort(), there.argsort()
+    if not bool((tuned[ways[0]].double() == base[ways[1]].double()).all()):
+        return None
+    return int((ways[0] == ways[1]).sum())
+
+
+def _taken_apart(
+    moved: Tensor,
+    tuned: Tensor,
+    base: Tensor,
+    rounded: Rounded,
+    numbers: dict[str, Any],
+    alpha: float,
+    exact: bool | None,
+    generator: torch.Generator,
+) -> Found:
+    """The difference, or what of it rounding cannot have made where that has less noise."""
+    energy, beyond_energy = float(moved.square().sum()), float(rounded.beyond.square().sum())
+    finer = rounded.one_side and beyond_energy < energy
+    change = rounded.beyond if finer else moved
+    allowed = rounded.step if finer or not rounded.one_side else rounded.step / 2
+    some = change != 0
+    rows, columns = int(some.any(1).sum()), int(some.any(0).sum())
+    typical = math.sqrt(float(change.square().mean()))
+    numbers["visible_from"] = threshold_strength(change.shape[0], change.shape[1], typical)
+    where = _lines(rows, columns, change)
+    if min(rows, columns) < MIN_SIDE:
+        return _small(numbers, where)
+    scale = float(change.abs().max())
+    parts = decompose((change / scale).float(), alpha=alpha, exact=exact, generator=generator)
+    if parts.summary.method == "none":
+        return _small(numbers, where)
+    numbers["parts"] = parts.summary
+    signal, values = _within(change, parts)
+    numbers["rank"], numbers["rank_is_bound"] = parts.rank, parts.summary.rank_is_bound
+    if parts.rank:
+        numbers["strengths"] = tuple(values[:SHOWN].tolist())
+        numbers["share"] = min(1.0, float(values.square().sum() / change.square().sum()))
+    if not parts.rank and _is_stochastic(tuned, base, moved, rounded):
+        return Found(
+            "nothing but rounding",
+            f"nothing but rounding: each number is one of the two of {rounded.grid} beside the other, taken "
+            "as often as stochastic rounding does, and no direction stands out",
+            numbers,
+        )
+    return _graded(parts, change, signal, allowed, rounded, numbers, where)
+
+
+def _small(numbers: dict[str, Any], where: str) -> Found:
+    if where:
+        grade: Change = "in a few rows" if "row" in where else "in a few columns"
+        return Found(grade, f"{where}; {_how_much(numbers)}", numbers)
+    needs = f"that takes at least {MIN_SIDE} rows and columns that changed"
+    said = f"{_how_much(numbers)}; too few to take apart: {needs}"
+    return Found("changed", said, numbers)
+
+
+def _lines(rows: int, columns: int, change: Tensor) -> str:
+    """Where a change lies that is in few rows, or few columns, only."""
+    sides = ((rows, change.shape[0], "row"), (columns, change.shape[1], "column"))
+    for found, of, name in sorted(sides, key=lambda side: side[0] / side[1]):
+        if found <= FEW_LINES * of:
+            return f"all in {found:,} of {of:,} {name}s"
+    return ""
+
+
+def _graded(
+    parts: Parts,
+    change: Tensor,
+    signal: Tensor,
+    allowed: Tensor,
+    rounded: Rounded,
+    numbers: dict[str, Any],
+    where: str,
+) -> Found:
+    said = ""
+    if parts.rank:
+        said = _rest_is_rounding(change, signal, parts.rank, allowed, rounded)
+    if said:
+        grade: Change = "directions"
+        said = f"{_directions(numbers)}; {said}"
+    else:
+        grade = "scattered" if numbers["changed"] <= change.numel() / 2 else "dense"
+        said = f"{_how_much(numbers)}; {_nature(parts, numbers)}"
+        if bool((change.abs() <= rounded.step).all()):
+            said += f"; no number moved by more than one step of {rounded.grid}"
+    if where:
+        grade = "in a few rows" if "row" in where else "in a few columns"
+        said = f"{where}; {said}"
+    return Found(grade, said, numbers)
+
+
+def _nature(parts: Parts, numbers: dict[str, Any]) -> str:
+    """What a change is like that rounding does not explain."""
+    summary = parts.summary
+    stands_out = _directions(numbers) if parts.rank else "no direction stands out"
+    if summary.grade == "untouched":
+        return "no direction stands out, as in random numbers"
+    if summary.grade == "structured otherwise":
+        return f"{stands_out}; the rest is not like random numbers"
+    if summary.grade == "cannot tell" or summary.scale == 0:
+        return stands_out
+    if summary.below:
+        fewer = f"{len(summary.below):,} singular value{'s' * (len(summary.below) > 1)} smaller than theirs"
+        return f"{stands_out}; the rest is like random numbers, with {fewer}"
+    return f"{stands_out}; the rest is like random numbers"
+
+
+def _how_much(numbers: dict[str, Any]) -> str:
+    count = f"{numbers['changed']:,} numbers changed" if numbers["changed"] != 1 else "one number changed"
+    size = numbers["size"]
+    return count if size is None else f"{count}, by {in_percent(size)} of base’s norm"
+
+
+def _directions(numbers: dict[str, Any]) -> str:
+    rank, strengths = numbers["rank"], numbers["strengths"]
+    least = "at least " if numbers["rank_is_bound"] else ""
+    what = "one direction" if rank == 1 and not least else f"{least}{rank:,} directions"
+    listed = ", ".join(brief(one) for one in strengths[:NAMED]) + (" …" if rank > NAMED else "")
+    return f"{what} (strength {listed}) with {in_percent(numbers['share'])} of the change’s energy"
+
+
+def _within(change: Tensor, parts: Parts) -> tuple[Tensor, Tensor]:
+    """What of the change lies in the signal's directions, its profile put back; and its singular values."""
+    left, _ = torch.linalg.qr(parts.left.double() * parts.row_scales.double()[:, None])
+    right, _ = torch.linalg.qr(parts.right.double() * parts.column_scales.double()[:, None])
+    inner = left.T @ change @ right
+    return left @ inner @ right.T, torch.linalg.svdvals(inner)
+
+
+def _rest_is_rounding(change: Tensor, signal: Tensor, rank: int, allowed: Tensor, rounded: Rounded) -> str:
+    """What is to be said where rounding can have made all that the directions leave; empty where it cannot.
+
+    Each number may be off by what rounding moves it at most. What is beyond that may come from the error with
+    which the directions are known, k (rows + columns) of rows · columns parts of the noise. Where an update
+    is mostly rounded away, what is left of it are single steps at the smallest numbers.
+    """
+    rows, columns = change.shape
+    rest = (change - signal).abs_()
+    energy = float(rest.square().sum())
+    over = float((rest - allowed).clamp_(min=0).square_().sum())
+    del rest
+    share = _ERROR_MARGIN * rank * (rows + columns) / (rows * columns)
+    if over <= min(_MOST_ERROR, share) * energy + _LEAST_ERROR * float(signal.square().sum()):
+        return f"the rest is no more than rounding to {rounded.grid} can make"
+    moved = change != 0
+    single = int((change.abs() <= rounded.step * (1 + _LEAST_ERROR)).logical_and_(moved).sum())
+    if rounded.fewer_bits and single >= moved.sum() / 2:
+        return (
+            f"most numbers that changed did so by one step of {rounded.grid}, so that of the rest nothing "
+            "can be told"
+        )
+    return ""
+
+
+def _is_stochastic(tuned: Tensor, base: Tensor, moved: Tensor, rounded: Rounded) -> bool:
+    """Whether each number went up or down to its neighbours with the chances of stochastic rounding."""
+    if not rounded.one_side or rounded.grid not in {one.name for one in FORMATS}:
+        return False
+    size = moved.abs() / rounded.step
+    if bool((size >= 1).any()):
+        return False
+    # the distance to the number taken is f with the chance 1 − f, and 1 − f with the chance f
+    near = torch.minimum(size, 1 - size)
+    expected = 2 * near * (1 - near)
+    spread = (near * (1 - near) * (1 - 2 * near).square()).sum().sqrt()
+    return bool((size - expected).sum().abs() <= _SURELY * spread)
