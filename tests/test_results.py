@@ -28,7 +28,7 @@ from obverse.diversity import (
 )
 from obverse.identity import critical_point, descend, factorize, memorize
 from obverse.ladder import enumerate_teacher, race, random_student, tree
-from obverse.weights import ablate, compare_audits, compress, decompose
+from obverse.weights import ablate, compare_audits, compress, decompose, difference
 from shadow.sample_surveys import sample_survey
 from training.sample_searches import sample_search
 from weights.sample_audits import before_training, sample_audit
@@ -72,6 +72,11 @@ def ablated() -> Any:
     )
 
 
+def changed() -> Any:
+    base = torch.randn(40, 40)
+    return difference({"a.weight": base + torch.randn(40, 40) / 10}, {"a.weight": base})
+
+
 EYE = torch.eye(2, dtype=torch.float64)
 MAKERS: dict[str, Callable[[], Any]] = {
     "shadow.Survey": sample_survey,
@@ -80,8 +85,11 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "weights.Comparison": compared,
     "weights.Compression": lambda: compress(nn.Sequential(nn.Linear(40, 40)))[1],
     "weights.Decomposition": lambda: decompose(torch.randn(40, 40)).summary,
+    "weights.Difference": changed,
     "weights.LayerAblation": lambda: ablated().layers[0],
     "weights.LayerAudit": lambda: sample_audit().layers[0],
+    "weights.LayerDifference": lambda: changed().layers[0],
+    "weights.Lineage": lambda: changed().lineage,
     "weights.Number": lambda: sample_audit().layers[0].entries.kurtosis,
     "diversity.Birthday": lambda: sample_diversity().birthday,
     "diversity.BirthdayTest": lambda: birthday_test(pool, 10, 5),

@@ -36,8 +36,8 @@ def paired(tuned: Sequence[Weight], base: Sequence[Weight]) -> Paired:
     if only_tuned and only_base:
         notes.append(
             f"names do not match: {listed([repr(one) for one in only_tuned], _NAMED)} in tuned, "
-            f"{listed([repr(one) for one in only_base], _NAMED)} in base; rename the tensors of one of them, or "
-            "pass both to Python as state dicts of the same names"
+            f"{listed([repr(one) for one in only_base], _NAMED)} in base; rename the tensors of one of them, "
+            "or pass both to Python as state dicts of the same names"
         )
     pairs = tuple((here[name], there[partner[name]]) for name in here if name in partner)
     return Paired(pairs, only_tuned, only_base, tuple(notes))

@@ -114,6 +114,9 @@ class Lineage(Record):
             f"({asked}); between unrelated nets a difference says little"
         )
 
+    def __str__(self) -> str:
+        return self.sentence
+
 
 def _equals(p: float) -> str:
     text = p_value(p)
