@@ -6,6 +6,7 @@ PReLU the scale allows for the slope; ReLU6, GELU, SiLU and their like are scale
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from torch import Tensor, nn
@@ -39,38 +40,35 @@ def _rrelu_slope(module: Any) -> float:
     return float(module.lower + module.upper) / 2
 
 
-register_all(
-    (
-        nn.ReLU,
-        nn.ReLU6,
-        nn.GELU,
-        nn.SiLU,
-        nn.Mish,
-        nn.Hardswish,
-        nn.ELU,
-        nn.CELU,
-        nn.SELU,
-        nn.Softplus,
-    ),
-    Activation(),
-)
+def _zero_up(module: Any) -> tuple[float, float]:
+    return 0.0, inf
+
+
+def _unit(module: Any) -> tuple[float, float]:
+    return 0.0, 1.0
+
+
+def _odd(module: Any) -> tuple[float, float]:
+    return -1.0, 1.0
+
+
+register_all((nn.ReLU, nn.Softplus), Activation(bounds=_zero_up))
+register_rule(nn.ReLU6, Activation(bounds=lambda module: (0.0, 6.0)))
+# The least values of these, rounded down.
+register_rule(nn.GELU, Activation(bounds=lambda module: (-0.171, inf)))
+register_rule(nn.SiLU, Activation(bounds=lambda module: (-0.279, inf)))
+register_rule(nn.Mish, Activation(bounds=lambda module: (-0.309, inf)))
+register_rule(nn.Hardswish, Activation(bounds=lambda module: (-0.375, inf)))
+register_all((nn.ELU, nn.CELU), Activation(bounds=lambda module: (-abs(float(module.alpha)), inf)))
+register_rule(nn.SELU, Activation(bounds=lambda module: (-1.759, inf)))
 register_rule(SelfGate, Activation())
 register_rule(nn.LeakyReLU, Activation(slope=_leaky_slope))
 register_rule(nn.PReLU, Activation(slope=_prelu_slope))
 register_rule(nn.RReLU, Activation(slope=_rrelu_slope))
 # Odd and bounded: nothing is lost below 0, and generation is bounded as the layer is.
-register_all(
-    (
-        nn.Tanh,
-        nn.Hardtanh,
-        nn.Softsign,
-    ),
-    Activation(slope=lambda module: 1.0),
+register_all((nn.Tanh, nn.Softsign), Activation(slope=lambda module: 1.0, bounds=_odd))
+register_rule(
+    nn.Hardtanh,
+    Activation(slope=lambda module: 1.0, bounds=lambda module: (module.min_val, module.max_val)),
 )
-register_all(
-    (
-        nn.Sigmoid,
-        nn.Hardsigmoid,
-    ),
-    Activation(),
-)
+register_all((nn.Sigmoid, nn.Hardsigmoid), Activation(bounds=_unit))

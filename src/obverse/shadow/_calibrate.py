@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .._core import NONE, OneLine
+from ._fitted import FitStep, fits_table
 from ._generate import Generation
 from ._graph import Layer, evaluation
 from ._recovery import relative_error
@@ -42,16 +43,24 @@ class Calibration(OneLine):
 
     `signed`: inputs may be negative, and nothing is cut off; `floor`: they have a least value, one a channel;
     neither: a ReLU.
+
+    Of a fitted reverse there are no scales but `fits`, from the top down, `adjoint`, the steps without a
+    fitted rule, which go by their adjoint, and how many `inputs` it was fitted on.
     """
 
     layers: tuple[LayerCalibration, ...]
     signed: bool = False
     floor: tuple[float, ...] | None = None
+    fits: tuple[FitStep, ...] = ()
+    adjoint: tuple[str, ...] = ()
+    inputs: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     def __str__(self) -> str:
+        if self.inputs is not None:
+            return fits_table(self.fits, self.adjoint, self.inputs)
         width = max(10, *(len(one.layer) for one in self.layers))
         form = f"{{:<{width}}} {{:>9}} {{:>7}}   {{:>9}} {{:>7}}   {{:>9}} {{:>9}} {{:>7}}"
         lines = [

@@ -229,16 +229,7 @@ class Generation:
         return self.statistics.measured(self.input_shape)
 
     def _unbroadcast(self, value: Tensor, source: int) -> Tensor:
-        """The mean over what an addend was broadcast along."""
-        want = self._shapes[self.graph.stages[source].node]
-        have = tuple(value.shape[1:])
-        if have == want:
-            return value
-        value = value.flatten(1, len(have) - len(want) + 1).mean(1) if len(have) > len(want) else value
-        for dimension, size in enumerate(want, start=1):
-            if size == 1 != value.shape[dimension]:
-                value = value.mean(dimension, keepdim=True)
-        return value
+        return unbroadcast(value, self._shapes[self.graph.stages[source].node])
 
     def _cut(self, stage: Stage, dimension: int, estimate: Estimate) -> list[tuple[int, Estimate]]:
         value = estimate.value
@@ -251,6 +242,18 @@ class Generation:
             parts.append((source, Estimate(part, estimate.energy, share)))
             start += size
         return parts
+
+
+def unbroadcast(value: Tensor, want: Shape) -> Tensor:
+    """The mean over what an addend of a shape was broadcast along."""
+    have = tuple(value.shape[1:])
+    if have == want:
+        return value
+    value = value.flatten(1, len(have) - len(want) + 1).mean(1) if len(have) > len(want) else value
+    for dimension, size in enumerate(want, start=1):
+        if size == 1 != value.shape[dimension]:
+            value = value.mean(dimension, keepdim=True)
+    return value
 
 
 def probe_energy(stage: Stage, input_shape: Shape, output_shape: Shape, like: Tensor) -> float:

@@ -18,7 +18,7 @@ from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
-from ._reversal import Rule, Shape, adjoint, each_dimension, register_all
+from ._reversal import Form, Reach, Rule, Shape, adjoint, each_dimension, register_all
 
 _CONVOLVE = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _TRANSPOSED = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
@@ -261,9 +261,33 @@ def _padded_shape(module: Any, input_shape: Shape) -> Shape:
     )
 
 
-register_all((nn.Linear, LinearCall), Rule(reverse=adjoint_linear, energy=linear_energy))
-register_all((nn.Conv1d, nn.Conv2d, nn.Conv3d, ConvCall), Rule(reverse=adjoint_conv, energy=conv_energy))
+def linear_fit(module: Any, input_shape: Shape, output_shape: Shape) -> Form:
+    return "rows"
+
+
+def conv_reach(module: Any, input_shape: Shape, output_shape: Shape) -> Form:
+    spatial = len(input_shape) - 1
+    stride, dilation = (
+        tuple(each_dimension(getattr(module, one), spatial)) for one in ("stride", "dilation")
+    )
+    padding = tuple(left for left, _ in _pads(module))
+    return Reach(tuple(module.weight.shape[2:]), stride, padding, dilation, module.groups)
+
+
+def transposed_reach(module: Any, input_shape: Shape, output_shape: Shape) -> Form:
+    spatial = len(input_shape) - 1
+    stride, padding, dilation = (
+        tuple(each_dimension(getattr(module, one), spatial)) for one in ("stride", "padding", "dilation")
+    )
+    return Reach(tuple(module.weight.shape[2:]), stride, padding, dilation, module.groups, up=True)
+
+
+register_all((nn.Linear, LinearCall), Rule(reverse=adjoint_linear, energy=linear_energy, fitted=linear_fit))
+register_all(
+    (nn.Conv1d, nn.Conv2d, nn.Conv3d, ConvCall),
+    Rule(reverse=adjoint_conv, energy=conv_energy, fitted=conv_reach),
+)
 register_all(
     (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
-    Rule(reverse=adjoint_transposed, energy=transposed_energy),
+    Rule(reverse=adjoint_transposed, energy=transposed_energy, fitted=transposed_reach),
 )

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from math import inf
+from math import inf, prod
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ._reversal import Rule, Shape, adjoint, each_dimension, register_all
+from ._reversal import Form, Reach, Rule, Shape, adjoint, each_dimension, register_all
 
 
 def spread_maximum(y: Tensor, size: Sequence[int], starts: list[list[int]], ends: list[list[int]]) -> Tensor:
@@ -98,11 +98,31 @@ ADAPTIVE_MAX_POOLS = (nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMax
 
 register_all(MAX_POOLS, Rule(reverse=reverse_max_pool, exact=True))
 register_all(ADAPTIVE_MAX_POOLS, Rule(reverse=reverse_adaptive_max, exact=True))
+
+
+def collapsed(module: nn.Module, input_shape: Shape, output_shape: Shape) -> Form | None:
+    """Where little of the input's size is left, every place has a fit of its own, on all that is left."""
+    return "whole" if prod(input_shape) >= MUCH * prod(output_shape) else None
+
+
+def mean_reach(module: Any, input_shape: Shape, output_shape: Shape) -> Form:
+    """Average pooling: channel by channel; all of it where one place is left."""
+    if all(size == 1 for size in output_shape[1:]):
+        return "whole"
+    kernel, stride, padding = (
+        tuple(each_dimension(getattr(module, name), len(input_shape) - 1))
+        for name in ("kernel_size", "stride", "padding")
+    )
+    return Reach(kernel, stride, padding, (1,) * len(kernel), groups=input_shape[0])
+
+
+MUCH = 8  # times as many numbers before as after
+_MEANS = (nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)
 _LINEAR = (
-    nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d,
     nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d,
     nn.Upsample, nn.ConstantPad1d, nn.ConstantPad2d, nn.ConstantPad3d,  # zero padding is one of these
     nn.ReflectionPad1d, nn.ReflectionPad2d, nn.ReflectionPad3d, nn.ReplicationPad1d, nn.ReplicationPad2d,
     nn.ReplicationPad3d, nn.CircularPad1d, nn.CircularPad2d, nn.CircularPad3d,
 )  # fmt: skip
-register_all(_LINEAR, Rule(reverse=adjoint))
+register_all(_MEANS, Rule(reverse=adjoint, fitted=mean_reach))
+register_all(_LINEAR, Rule(reverse=adjoint, fitted=collapsed))

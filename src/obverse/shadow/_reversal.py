@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +16,25 @@ from torch import Tensor, nn
 from .._core import BadInput, Source, mask_like
 
 Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How a step connects positions, each field one number a dimension.
+
+    Output o sees inputs o·stride − padding + dilation·k for k < kernel; with `up` (a transposed convolution)
+    input p reaches the outputs p·stride − padding + dilation·k.
+    """
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int = 1
+    up: bool = False
+
+
+Form = Reach | Literal["rows", "whole"]
 
 
 def theory_scale(energy: Tensor | float, keep: float = 1.0) -> Tensor | float:
@@ -81,11 +102,16 @@ class Rule:
     incoming weights, one number or one a channel. Without `energy` the module only passes through, and its
     energy is found by probing `reverse`; `exact=True` says that `reverse` undoes the module and is taken as
     it is.
+
+    `fitted(module, input_shape, output_shape)` says what the fitted reverse regresses an input on: a `Reach`
+    (each place on the outputs that saw it), "rows" (along the last dimension), "whole" (everything on
+    everything). Where it is missing or says None, the fitted reverse goes down by `reverse`, too.
     """
 
     reverse: Callable[[nn.Module, Tensor, Shape], Tensor]
     energy: Callable[[nn.Module, Shape], Tensor] | None = None
     exact: bool = False
+    fitted: Callable[[nn.Module, Shape, Shape], Form | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -93,10 +119,12 @@ class Activation:
     """An activation: what is generated behind it passes through the module itself, as the ReLU of eq. 1.
 
     Exact for ReLU. `slope(module)` is how steep it is below 0: the share 1 − slope of the negative half is
-    lost on the way, which makes the scale 2/((1 + slope) n s²).
+    lost on the way, which makes the scale 2/((1 + slope) n s²). `bounds(module)` are the least and the
+    greatest value that it can have, to which the fitted reverse cuts.
     """
 
     slope: Callable[[nn.Module], float] = lambda module: 0.0
+    bounds: Callable[[nn.Module], tuple[float, float]] = lambda module: (-inf, inf)
 
 
 @dataclass(frozen=True)

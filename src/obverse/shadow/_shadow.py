@@ -1,7 +1,7 @@
 """The shadow of a whole net: infer upwards, generate downwards. Not for training: see loss.
 
 Stacked layers can be sampled but have no closed density (eq. 14); for one layer's exact distribution
-see distribution.ShadowLayer.
+see distribution.ShadowLayer. With reverse="fitted" the way down is not the theory's: see fitted.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, fx, nn
@@ -25,6 +25,7 @@ from ._calibrate import (
     channel_means,
     input_floor,
 )
+from ._fitted import FEWEST_INPUTS, MOST_INPUTS, Fits, Fitted
 from ._generate import Generation
 from ._graph import Graph, Layer, like
 from ._maps import LinearCall
@@ -36,6 +37,7 @@ from ._trace import trace
 
 Scale = Literal["theory"] | float | Mapping[str, float]
 Keep = float | Mapping[str, float]
+Reverse = Literal["transpose", "fitted"]
 LEVEL_ROWS = 32  # inputs on which the level of a layer is found: it is one number, and takes 50 passes
 
 
@@ -56,6 +58,10 @@ class Shadow:
             pixels): the normalisation treated as a layer and reversed. In place of `signed`.
         scale: α at keep = 1, divided by keep where something is dropped: "theory" (2/(n s²)), one
             number, or a number for each of `maps`. `calibrate` replaces it.
+        reverse: "transpose" is the theory's, and what "the shadow" means. "fitted" is another generative
+            model: each step down is a linear map that ridge regression found on the inputs of `calibrate`,
+            which has to be called first. It shows what h contains, not what the weights generate: nets with
+            random or shuffled weights give good images, too.
     """
 
     def __init__(
@@ -66,10 +72,14 @@ class Shadow:
         signed: bool | None = None,
         floor: float | Sequence[float] | None = None,
         scale: Scale = "theory",
+        reverse: Reverse = "transpose",
     ) -> None:
+        if reverse not in get_args(Reverse):
+            raise BadInput(f"reverse out of {get_args(Reverse)}", got=repr(reverse), do="pass one of these")
         if signed is not None and floor is not None:
             raise BadInput("signed or floor", got="both", do="give floor alone for inputs with a least value")
         self.net = net
+        self.reverse = reverse
         self.graph: Graph = trace(net)
         self.input_shape = None if input_shape is None else tuple(input_shape)
         self.signed = bool(signed)
@@ -84,29 +94,39 @@ class Shadow:
 
     @scale.setter
     def scale(self, scale: Scale) -> None:
-        """Also forgets the levels that `calibrate` found for other scales."""
+        """Also forgets the levels that `calibrate` found for other scales, and the fits."""
+        if self.reverse == "fitted" and scale != "theory":
+            raise BadInput(
+                "no scale for the fitted reverse, which has none", got=repr(scale), do="leave it out"
+            )
         self._scale = self._check_scale(scale)
+        self._fits = Fits()
         self._levels: dict[str, Level] = {}
         self._level_inputs: Tensor | None = None
         self._mean = torch.zeros(())
 
     def __repr__(self) -> str:
-        return f"Shadow of {type(self.net).__name__} with layers {', '.join(self.layers)}"
+        how = "Fitted shadow" if self.reverse == "fitted" else "Shadow"
+        return f"{how} of {type(self.net).__name__} with layers {', '.join(self.layers)}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the trace, which is made again from the net, so that copies and pickles work."""
-        kept = {name: value for name, value in vars(self).items() if name not in ("graph", "_statistics")}
-        return kept | {"reference": self._statistics.reference}
+        """Everything but the trace, which is made again from the net, so that copies and pickles work; fits
+        are made again from the calibration inputs."""
+        left_out = ("graph", "_statistics", "_fits")
+        kept = {name: value for name, value in vars(self).items() if name not in left_out}
+        return kept | {"reference": self._statistics.reference, "inputs": self._fits.inputs}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        reference = state.pop("reference")
+        reference, inputs = state.pop("reference"), state.pop("inputs")
         vars(self).update(state)
+        self._fits = Fits(inputs)
         self.graph = trace(self.net)
         self._statistics = Statistics(self.graph, reference)
 
     def like(self, net: nn.Module) -> Shadow:
         """A Shadow of another net of the same form, set up as this one is."""
-        other = Shadow(net, input_shape=self.input_shape, scale=self.scale)
+        other = Shadow(net, input_shape=self.input_shape, scale=self.scale, reverse=self.reverse)
+        other._fits = Fits(self._fits.inputs)
         other.signed, other.floor, other._input_is_given = self.signed, self.floor, self._input_is_given
         other._statistics.reference = self._statistics.reference
         other._levels, other._level_inputs, other._mean = dict(self._levels), self._level_inputs, self._mean
@@ -182,8 +202,17 @@ class Shadow:
         switches: Mapping[int, Tensor] | None = None,
     ) -> Tensor:
         _check_hidden(h, top, self.graph.shapes(input_shape)[top.output.node])
-        level = self.level(top.name) if scaled else Level()
         keep = self.check_keep(keep)
+        if self.reverse == "fitted":
+            if switches is not None:
+                raise BadInput(
+                    "no switches with the fitted reverse",
+                    got="switches=True",
+                    do="use the transpose, or none",
+                )
+            x = self.fitted(top.name, input_shape).down(h, partial(_keep_of, keep), generator)
+            return self._at_input(x)
+        level = self.level(top.name) if scaled else Level()
         x = self._generation(input_shape, keep, generator, scaled, switches, level.theory).down(top, h)
         if level != Level():
             x = level.factor * x + (_by_channel(self._mean, x) if level.centred else 0.0)
@@ -246,6 +275,12 @@ class Shadow:
         chains alone: where branches join, scales that depend on the weights decide how much of each is taken,
         and these have no gradients here.
         """
+        if self.reverse == "fitted":
+            raise BadInput(
+                "the transpose for a loss on the shadow itself",
+                got="reverse='fitted', whose maps are data",
+                do="leave denoise out, or use reverse='transpose'",
+            )
         if not self.graph.is_chain:
             raise BadInput(
                 "a net without branches for a loss on the shadow itself",
@@ -293,6 +328,9 @@ class Shadow:
         values and neither `signed` nor `floor` was given, chooses between them: a floor where each channel
         has a least value that comes up again and again (normalised pixels), else signed. Norms and gates
         that need statistics get them from x from now on.
+
+        With reverse="fitted" it fits the way down from the default layer, and says how well each step does on
+        held-out inputs; the ways from other layers are fitted on the same x at first use (`fitted`).
         """
         if len(x) == 0:
             raise BadInput("inputs to calibrate on", got="an empty batch", do="pass some training data")
@@ -306,14 +344,29 @@ class Shadow:
             if self.signed and (floor := input_floor(x)) is not None:
                 self.signed, self.floor = False, floor
         self._statistics.reference = x[: 2 * REFERENCES].detach().clone()
+        floors = None if self.floor is None else tuple(self.floor.flatten().tolist())
+        if self.reverse == "fitted":
+            if len(x) < FEWEST_INPUTS:
+                raise BadInput(
+                    f"at least {FEWEST_INPUTS} inputs to fit the way down on, better 50 or more",
+                    got=f"{len(x)}",
+                    do="pass more of the training data",
+                )
+            self._fits = Fits(x[:MOST_INPUTS].detach().clone())
+            found = self.fitted()
+            return Calibration((), self.signed, floors, found.steps, found.adjoint, found.inputs)
         generation = self._generation(tuple(x.shape[1:]))
         results = [
             calibrate_layer(self.layer(name), h, generation) for name, h in self.hidden(x, self.maps).items()
         ]
         self.scale = {result.layer: result.scale for result in results}
         self._level_inputs, self._mean = x[:LEVEL_ROWS].detach().clone(), channel_means(x.detach())
-        floors = None if self.floor is None else tuple(self.floor.flatten().tolist())
         return Calibration(tuple(results), self.signed, floors)
+
+    def fitted(self, layer: str | None = None, input_shape: Shape | None = None) -> Fitted:
+        """The fitted way down from a layer; made on the calibration inputs when it is first asked for."""
+        shape = self._shape_for(None) if input_shape is None else input_shape
+        return self._fits.way(self.graph, self.layer(layer), shape)
 
     def _value(self, node: fx.Node, x: Tensor) -> Tensor:
         return self.graph.infer(x, {node})[node]
@@ -352,9 +405,6 @@ class Shadow:
         switches: Mapping[int, Tensor] | None = None,
         theory: bool = False,
     ) -> Generation:
-        def keep_of(name: str) -> float:
-            return keep.get(name, 1.0) if isinstance(keep, Mapping) else keep
-
         def scale_of(layer: Layer) -> float | None:
             # Without joins every scale cancels if the norm is matched afterwards: do not compute it.
             if not scaled and self.graph.is_homogeneous and self.floor is None:
@@ -368,7 +418,7 @@ class Shadow:
             self._statistics,
             input_shape,
             scale=scale_of,
-            keep=keep_of,
+            keep=partial(_keep_of, keep),
             at_input=self._at_input,
             input_slope=1.0 if self.signed or self.floor is not None else 0.0,
             generator=generator,
@@ -418,6 +468,10 @@ class Shadow:
                 do="name each layer once",
             )
         return scale
+
+
+def _keep_of(keep: Keep, name: str) -> float:
+    return keep.get(name, 1.0) if isinstance(keep, Mapping) else keep
 
 
 def _by_channel(values: Tensor, x: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
 from ..nets import SampleDropout
-from ._pooling import ADAPTIVE_MAX_POOLS
+from ._pooling import ADAPTIVE_MAX_POOLS, collapsed
 from ._reversal import Rule, Shape, adjoint, register_all, register_rule, unchanged
 
 
@@ -91,7 +91,7 @@ def _reshape_back(module: nn.Module, h: Tensor, input_shape: Shape) -> Tensor:
 
 
 register_all((Reshape, nn.Flatten, nn.Unflatten), Rule(reverse=_reshape_back, exact=True))
-register_rule(Call, Rule(reverse=adjoint))
+register_rule(Call, Rule(reverse=adjoint, fitted=collapsed))
 register_all((nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle), Rule(reverse=adjoint, exact=True))
 _DROPOUTS = (
     nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout,

@@ -1,0 +1,126 @@
+"""Ridge regression of many targets at once, its strength chosen on held-out rows. Pure functions on tensors.
+
+Whichever is smaller is solved: the second moments of the features (features × features) or the products of
+the rows (rows × rows). A map that would be larger than the rows it came from is kept as two factors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import torch
+from torch import Tensor
+
+STRENGTHS = tuple(10.0**k for k in range(-6, 3))  # times the mean eigenvalue of what is not zero
+EXACT = 2**31  # multiplications up to which products are taken in double
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """y ≈ intercept + (x − mean) @ weight, for each of G groups; `weight` may be a pair of factors.
+
+    `strength` is what was added to the diagonal of the sums of products; `error` is the share of the held-out
+    rows' squares about the mean that a fit to the others leaves (1 for knowing nothing), None where nothing
+    varies.
+    """
+
+    mean: Tensor  # G × features
+    weight: Tensor | tuple[Tensor, Tensor]  # G × features × targets, or through G × … × rows
+    intercept: Tensor  # G × targets
+    strength: float
+    error: float | None
+    rows: int
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """For x of shape G × rows × features."""
+        return self.linear(x - self.mean[:, None]) + self.intercept[:, None]
+
+    def linear(self, x: Tensor) -> Tensor:
+        if isinstance(self.weight, tuple):
+            return x @ self.weight[0] @ self.weight[1]
+        return x @ self.weight
+
+    @property
+    def whole(self) -> Tensor:
+        """The weight as one tensor."""
+        return self.weight[0] @ self.weight[1] if isinstance(self.weight, tuple) else self.weight
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes."""
+        parts = self.weight if isinstance(self.weight, tuple) else (self.weight,)
+        return sum(part.numel() * part.element_size() for part in parts)
+
+
+@torch.no_grad()
+def ridge(x: Tensor, y: Tensor, held: Tensor, strength: float | None = None) -> Ridge:
+    """Fit y (G × rows × targets) to x (G × rows × features), with an intercept that is not penalized.
+
+    The strength is that of `STRENGTHS` with the least squared error on the rows marked in `held`, when fitted
+    to the others; then all rows are used. One strength for all groups; `strength` sets it.
+    """
+    mean, centre = x.mean(1), y.mean(1)
+    x, y = x - mean[:, None], y - centre[:, None]
+    groups, rows, features = x.shape
+    dual = rows < features
+    exact = groups * rows * features * min(rows, features) <= EXACT
+    wide = x.double() if exact else x
+    products = (wide @ wide.mT if dual else wide.mT @ wide).double()
+    unit = float(products.diagonal(dim1=1, dim2=2).sum()) / (groups * min(rows, features))
+    if unit == 0:  # no feature varies: the mean is all there is
+        nothing = x.new_zeros(groups, features, y.shape[2])
+        return Ridge(mean, nothing, centre, strength or 0.0, _share(y, y), rows)
+    del wide
+    error = None
+    if strength is None:
+        chosen, error = _choose(x, y, products, held, dual, unit)
+        strength = chosen * unit
+    right = y.double() if dual else x.mT.double() @ y.double()
+    solution = _solve(products, right, strength)
+    while solution is None:  # rounding made the products indefinite
+        strength *= 10
+        solution = _solve(products, right, strength)
+    solution = solution.to(x.dtype)
+    weight: Tensor | tuple[Tensor, Tensor] = solution
+    if dual:
+        small = rows * (features + y.shape[2]) < features * y.shape[2]
+        weight = (x.mT.contiguous(), solution) if small else x.mT @ solution
+    return Ridge(mean, weight, centre, strength, error, rows)
+
+
+def _choose(
+    x: Tensor, y: Tensor, products: Tensor, held: Tensor, dual: bool, unit: float
+) -> tuple[float, float | None]:
+    """(strength in units of the mean eigenvalue, error on held-out rows)."""
+    kept = ~held
+    if not bool(held.any()) or not bool(kept.any()):
+        return 1e-2, None
+    target = y[:, held].double()
+    if dual:
+        among, across = products[:, kept][:, :, kept], products[:, held][:, :, kept]
+        right = y[:, kept].double()
+    else:
+        part = x[:, held].double()
+        among, across = products - part.mT @ part, part
+        right = x[:, kept].mT.double() @ y[:, kept].double()
+    best, least = STRENGTHS[-1], inf
+    for strength in STRENGTHS:
+        solution = _solve(among, right, strength * unit)
+        error = inf if solution is None else float((across @ solution - target).square().sum())
+        if error < least:
+            best, least = strength, error
+    size = float(target.square().sum())
+    return best, least / size if size > 0 and least < inf else None
+
+
+def _share(error: Tensor, whole: Tensor) -> float | None:
+    size = float(whole.double().square().sum())
+    return float(error.double().square().sum()) / size if size > 0 else None
+
+
+def _solve(products: Tensor, right: Tensor, strength: float) -> Tensor | None:
+    shifted = products.clone()
+    shifted.diagonal(dim1=1, dim2=2).add_(strength)
+    factor, failed = torch.linalg.cholesky_ex(shifted)
+    return None if bool(failed.any()) else torch.cholesky_solve(right, factor)
