@@ -48,7 +48,7 @@ def test_a_cell_sees_every_output_that_saw_it(module, shape):
     x = torch.zeros(1, *shape, requires_grad=True)
     y = module(x)
     for place in product(*map(range, cells(shape[1:], cell))):
-        inside = set()
+        inside: set[tuple[int, ...]] = set()
         for q, view, size in zip(place, views, y.shape[2:], strict=True):
             along = [q * view.step + view.first + view.apart * k for k in range(view.count)]
             inside = {(*one, at) for one in inside or {()} for at in along if 0 <= at < size}

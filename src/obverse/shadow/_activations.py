@@ -48,6 +48,14 @@ def _unit(module: Any) -> tuple[float, float]:
     return 0.0, 1.0
 
 
+def _alpha_up(module: Any) -> tuple[float, float]:
+    return -abs(float(module.alpha)), inf
+
+
+def _between(module: Any) -> tuple[float, float]:
+    return module.min_val, module.max_val
+
+
 def _odd(module: Any) -> tuple[float, float]:
     return -1.0, 1.0
 
@@ -59,7 +67,7 @@ register_rule(nn.GELU, Activation(bounds=lambda module: (-0.171, inf)))
 register_rule(nn.SiLU, Activation(bounds=lambda module: (-0.279, inf)))
 register_rule(nn.Mish, Activation(bounds=lambda module: (-0.309, inf)))
 register_rule(nn.Hardswish, Activation(bounds=lambda module: (-0.375, inf)))
-register_all((nn.ELU, nn.CELU), Activation(bounds=lambda module: (-abs(float(module.alpha)), inf)))
+register_all((nn.ELU, nn.CELU), Activation(bounds=_alpha_up))
 register_rule(nn.SELU, Activation(bounds=lambda module: (-1.759, inf)))
 register_rule(SelfGate, Activation())
 register_rule(nn.LeakyReLU, Activation(slope=_leaky_slope))
@@ -69,6 +77,6 @@ register_rule(nn.RReLU, Activation(slope=_rrelu_slope))
 register_all((nn.Tanh, nn.Softsign), Activation(slope=lambda module: 1.0, bounds=_odd))
 register_rule(
     nn.Hardtanh,
-    Activation(slope=lambda module: 1.0, bounds=lambda module: (module.min_val, module.max_val)),
+    Activation(slope=lambda module: 1.0, bounds=_between),
 )
 register_all((nn.Sigmoid, nn.Hardsigmoid), Activation(bounds=_unit))

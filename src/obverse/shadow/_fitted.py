@@ -147,7 +147,7 @@ def fit_way(graph: Graph, top: Layer, x: Tensor) -> Fitted:
     def fit(index: int, place: int, features: list[Tensor], edges: Sequence[Edge]) -> Tensor:
         name = graph.stages[index].name if index else "input"
         target = values[nodes[index]]
-        if not bool(target.isfinite().all()):
+        if not all(bool(one.isfinite().all()) for one in (target, *features)):
             raise BadInput(
                 "finite activations to fit the way down on",
                 got=f"NaN or infinity at {name!r}",

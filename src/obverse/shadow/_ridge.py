@@ -78,9 +78,10 @@ def ridge(x: Tensor, y: Tensor, held: Tensor, strength: float | None = None) -> 
         strength = chosen * unit
     right = y.double() if dual else x.mT.double() @ y.double()
     solution = _solve(products, right, strength)
-    while solution is None:  # rounding made the products indefinite
+    while solution is None and strength < inf:  # rounding made the products indefinite
         strength *= 10
         solution = _solve(products, right, strength)
+    assert solution is not None, "x and y have to be finite"
     solution = solution.to(x.dtype)
     weight: Tensor | tuple[Tensor, Tensor] = solution
     if dual:
