@@ -60,18 +60,30 @@ def plan(graph: Graph, top: Layer, input_shape: Shape) -> Route:
     shapes = {i: found[graph.stages[i].node] for i in reached}
     edges: dict[int, list[Edge]] = {}
     bounds: dict[int, tuple[float, float]] = {}
+    waiting: set[int] = set()  # what only passes on waits for the tensor below, which may know more
     for index in reversed(reached):
         stage = graph.stages[index]
+        if _can_wait(stage, edges.get(index, [])):
+            edges[index] = [replace(edges[index][0], fit=False)]
+            waiting.add(index)
         if isinstance(stage.rule, Activation) and index != top.output.index:
             bounds[index] = stage.rule.bounds(stage.module)
         start = 0
         for place, source in enumerate(stage.inputs):
             edge = _edge(graph, stage, place, source, start, shapes)
+            if stage.index in waiting:
+                edge = replace(edge, fit=source not in graph.map_of)
             edges.setdefault(source, []).append(edge)
             if isinstance(stage.module, st.Concatenate):
                 start += shapes[source][stage.module.dimension - (stage.module.dimension > 0)]
     ordered = {i: _fitting(edges[i], shapes) for i in sorted(edges, reverse=True)}
     return Route(top.output.index, ordered, bounds, shapes)
+
+
+def _can_wait(stage: Stage, edges: list[Edge]) -> bool:
+    """Whether the tensor of a step that changes nothing can be left to the fit of what it reads."""
+    passes = isinstance(stage.rule, Rule) and stage.rule.exact and len(stage.inputs) > 0
+    return passes and len(edges) == 1 and edges[0].form == "same" and edges[0].fit
 
 
 def _edge(
