@@ -296,3 +296,14 @@ def test_bounds_of_activations_hold_and_are_reached():
         seen += low > -float("inf")
     assert seen >= 12
     assert _RULES[SelfGate].bounds(SelfGate(())) == (-float("inf"), float("inf"))
+
+
+def test_rows_are_as_many_as_their_products_allow():
+    from obverse.shadow._regression import FEWEST, MOST, WORK, affordable
+
+    for width in (1, 64, 576, 1152, 2304, 4608, 25088):
+        rows = affordable(width)
+        assert FEWEST <= rows <= MOST
+        cost = rows * width * min(rows, width)
+        assert cost <= WORK or rows == FEWEST
+        assert cost > 0.9 * WORK or rows in (FEWEST, MOST)

@@ -1,6 +1,7 @@
 """The shadow distribution: a ReLU net run backwards as a generative model of its own input.
 
-Reversal rules (one per kind of module), the trace of any net into a graph of stages, running that backwards,
+Reversal rules (one per kind of module), the trace of any net into a graph of stages, running that backwards
+(by transposed weights, or by maps fitted to data: what a layer contains, which is another question),
 the one-layer distribution, the shadow of a whole net, calibration and recovery (measured and in closed form),
 the training loss and its controls.
 """
@@ -14,11 +15,21 @@ if TYPE_CHECKING:
     from ._adjust import match_norm, smooth
     from ._calibrate import Calibration, LayerCalibration, Level
     from ._distribution import ShadowLayer
+    from ._fitted import Fitted, FitStep
     from ._graph import Graph, Layer, Stage
     from ._loss import ShadowLoss
     from ._models import OWN, check_runs, open_net, open_run_net, parse_scaling
     from ._recovery import Recovery, best_threshold, recovery, recovery_error, relative_error
-    from ._reversal import Activation, Norm, Rule, check_keep, register_rule, reverse_linear, theory_scale
+    from ._reversal import (
+        Activation,
+        Norm,
+        Reach,
+        Rule,
+        check_keep,
+        register_rule,
+        reverse_linear,
+        theory_scale,
+    )
     from ._shadow import Shadow
     from ._survey import Surveyor, survey
     from ._trace import trace
@@ -30,11 +41,14 @@ __all__ = [
     "OWN",
     "Activation",
     "Calibration",
+    "FitStep",
+    "Fitted",
     "Graph",
     "Layer",
     "LayerCalibration",
     "Level",
     "Norm",
+    "Reach",
     "Recovery",
     "Rule",
     "Shadow",

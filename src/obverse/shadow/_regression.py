@@ -108,8 +108,10 @@ def fit_rows(features: Sequence[Tensor], x: Tensor, held: Tensor, whole: bool = 
 
 
 def affordable(width: int) -> int:
-    """How many rows a fit of so many features takes, at most."""
-    return max(FEWEST, min(MOST, WORK // width**2, int((WORK / width) ** 0.5) if width > FEWEST else MOST))
+    """How many rows a fit of so many features takes, at most: moments cost rows · width², products of rows
+    rows² · width, and the less is done."""
+    rows = WORK // width**2 if width**3 <= WORK else int((WORK / width) ** 0.5)
+    return max(FEWEST, min(MOST, rows))
 
 
 def _flat(tensors: Sequence[Tensor], whole: bool) -> Tensor:
