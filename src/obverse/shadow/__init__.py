@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ._adjust import match_norm, smooth
     from ._calibrate import Calibration, LayerCalibration, Level
     from ._distribution import ShadowLayer
-    from ._fitted import Fitted, FitStep
+    from ._fitted import FitStep, Fitted
     from ._graph import Graph, Layer, Stage
     from ._loss import ShadowLoss
     from ._models import OWN, check_runs, open_net, open_run_net, parse_scaling
