@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ._compression.results import Compression
     from ._compression.saved import load_compressed, save_compressed
     from ._controls import root_mean_square, shuffled
+    from ._decisions.decide import decide
+    from ._decisions.results import Decision
     from ._decomposition.parts import Parts, decompose
     from ._difference.difference import difference
     from ._difference.results import Difference, LayerDifference, Lineage
@@ -33,6 +35,7 @@ __all__ = [
     "Audit",
     "Comparison",
     "Compression",
+    "Decision",
     "Decomposition",
     "Difference",
     "LayerAblation",
@@ -49,6 +52,7 @@ __all__ = [
     "best_multiple",
     "compare_audits",
     "compress",
+    "decide",
     "decompose",
     "difference",
     "load_compressed",

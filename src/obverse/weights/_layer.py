@@ -16,7 +16,7 @@ from ._decomposition.live import live_part
 from ._decomposition.parts import Parts, decompose
 from ._entries import entries
 from ._range import out_of_range
-from ._readers.stored import Weight
+from ._readers.stored import Weight, printable
 from ._reversibility import reversals
 from ._shuffles import Null, shuffled_null, shuffles_for
 from ._structure import Arrangement, arrangement, fourth_moment, without_signal
@@ -53,6 +53,7 @@ def audit_layer(weight: Weight, settings: Settings, *, own: Tensor | None = None
         "kind": weight.kind,
         "rows": weight.rows,
         "columns": weight.columns,
+        "tensor": printable(weight.tensor),
     }
     if weight.left_out:
         return LayerAudit(**about, verdict="not judged", sentence=f"not judged: {weight.left_out}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from functools import partial
 
@@ -17,6 +18,7 @@ from .._decomposition.parts import Parts, decompose
 from .._readers.module import weights_of
 from .._readers.stored import Weight, finite
 from ..results import ALPHA, Number
+from .ranks import check_ranks, factors_of_rank
 from .results import Compression, LayerCompression
 from .thin import fill, pays, put, thin_layers, why_not
 
@@ -32,6 +34,7 @@ def compress(
     *,
     loss: Loss | None = None,
     layers: Collection[str] | None = None,
+    ranks: Mapping[str, int] | None = None,
     rule: Factorizing | None = None,
     shrink: bool = False,
     recalibrate: Tensor | None = None,
@@ -45,15 +48,20 @@ def compress(
 
     Linear layers, Conv1d and Conv2d whose signal of rank k pays, k (rows + columns) < rows · columns, become
     two thin layers that compute the signal alone; all others stay. `layers` names those that may be replaced
-    [all]. `rule` gives the factors of a matrix in place of its signal's. With `shrink` the singular values
-    are those of the best estimate of the signal, without what noise added to them, and not its own. With
-    inputs `x` both nets are measured as `ablate` does it: accuracy with labels `y`, a `loss` per input, or
-    agreement. With `recalibrate` the statistics of the copy's batch norms are estimated anew on these inputs.
+    [all]. `ranks` names them with the rank of each, as `decide` writes it: of the matrix without its profile
+    so many of the largest singular values stay, whether they are signal or not. `rule` gives the factors of a
+    matrix in place of its signal's. With `shrink` the singular values are those of the best estimate of the
+    signal, without what noise added to them, and not its own. With inputs `x` both nets are measured as
+    `ablate` does it: accuracy with labels `y`, a `loss` per input, or agreement. With `recalibrate` the
+    statistics of the copy's batch norms are estimated anew on these inputs.
     """
     began = time.perf_counter()
     small = copied(net)
     weights, reasons = weights_of(net), why_not(net)
-    _check(net, weights, layers, recalibrate)
+    whole = Counter(weight.tensor for weight in weights)
+    _check(net, weights, layers if ranks is None else ranks, recalibrate)
+    if ranks is not None:
+        check_ranks(ranks, alone=layers is None and rule is None and not shrink)
     before = sum(one.numel() for one in net.parameters())
     chosen = partial(_factors, rule=rule, shrink=shrink, alpha=alpha, generator=generator)
     done = []
@@ -62,11 +70,14 @@ def compress(
             progress(at, len(weights), weight.name)
         name = weight.tensor.rpartition(".")[0]
         reason = reasons.get(name) if weight.tensor == f"{name}.weight".lstrip(".") else None
-        if layers is not None and weight.name not in layers:
+        if any(asked is not None and weight.name not in asked for asked in (layers, ranks)):
             reason = "not asked for"
+        elif whole[weight.tensor] > 1:
+            reason = "one of several matrices of its layer"
         elif reason is None:
             reason = "only Linear, Conv1d and Conv2d are replaced"
-        small, one = _layer(small, name, weight, reason, chosen)
+        rank = None if ranks is None else ranks.get(weight.name)
+        small, one = _layer(small, name, weight, reason, partial(chosen, rank=rank))
         done.append(one)
     if progress:
         progress(len(weights), len(weights), "")
@@ -90,7 +101,7 @@ def compress(
         recalibration_inputs=0 if recalibrate is None else len(recalibrate),
         settings={
             "alpha": alpha,
-            "rule": "signal" if rule is None else getattr(rule, "__name__", "own"),
+            "rule": _name(rule, ranks),
             "shrink": shrink,
         },
         versions=versions(),
@@ -125,10 +136,25 @@ def _layer(
     return small, LayerCompression(*about, rank=rank, before=size, after=after, note=note)
 
 
+def _name(rule: Factorizing | None, ranks: Mapping[str, int] | None) -> str:
+    if rule is not None:
+        return getattr(rule, "__name__", "own")
+    return "signal" if ranks is None else "ranks"
+
+
 def _factors(
-    matrix: Tensor, *, rule: Factorizing | None, shrink: bool, alpha: float, generator: torch.Generator | None
+    matrix: Tensor,
+    *,
+    rank: int | None,
+    rule: Factorizing | None,
+    shrink: bool,
+    alpha: float,
+    generator: torch.Generator | None,
 ) -> tuple[Factors | None, str]:
     """The factors and what is to be said about them."""
+    if rank is not None:
+        parts = decompose(matrix, alpha=alpha, generator=generator)
+        return factors_of_rank(parts, rank), parts.sentence
     if rule is None:
         parts = decompose(matrix, alpha=alpha, generator=generator)
         return signal_factors(parts, shrink=shrink), parts.sentence

@@ -9,7 +9,7 @@ from dataclasses import fields
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,10 +27,25 @@ from ...present import (
     print_result,
     write_result,
 )
+from .._decisions.kinds import FILES
 from .._verdict import KEEP, SAMPLES, Thresholds
 from ..results import AGAINST, RECORD, Audit, Verdict, to_csv, write_audit
+from ._decide import (
+    Decide,
+    Format,
+    MaxRank,
+    Prefer,
+    Top,
+    deciding,
+    decision_on,
+    print_decision,
+    write_decision,
+)
 from ._subject import RECORD_AGAINST, measure, open_other, open_subject
 from ._tables import BY, print_audit, print_comparison
+
+if TYPE_CHECKING:
+    from .._decisions.results import Decision
 
 FAILED = 3
 FAIL_ON: dict[str, tuple[Verdict, ...]] = {
@@ -124,6 +139,11 @@ def audit(
             "module:factory ([bold]this runs your code[/bold]) with --data.",
         ),
     ] = False,
+    decide: Decide = None,
+    format: Format = None,
+    top: Top = None,
+    prefer: Prefer = None,
+    max_rank: MaxRank = None,
     jobs: Annotated[int | None, options.jobs("this one, on all its threads")] = None,
     cluster: Cluster = None,
     seed: GivenSeed = None,
@@ -144,12 +164,13 @@ def audit(
     """
     options.check_choice("--fail-on", fail_on, FAIL_ON)
     options.check_choice("--by", by, BY)
-    if by != "layer" and (ablate or against is not None):
+    choose = deciding(decide, format, top, prefer, max_rank)
+    if by != "layer" and (ablate or decide or against is not None):
         raise BadInput("--by for the table of one audit", got="another table", do="leave --by out")
     if ablate:
         from .._ablation.command import run_ablation
 
-        own = (against, threshold, exact or None, keep, samples, jobs, cluster)
+        own = (against, threshold, exact or None, keep, samples, jobs, cluster, decide)
         if fail_on != "never" or own != (None,) * len(own):
             raise BadInput(
                 "--ablate with --data, --data-root, --layers, --quick, --seed, --out or --json",
@@ -158,6 +179,12 @@ def audit(
             )
         run_ablation(model, data, data_root, layers, quick=quick, seed=seed, out=out, as_json=as_json)
         return
+    if choose and (as_json or against is not None):
+        raise BadInput(
+            "--decide for one model, without --json",
+            got="--json" if as_json else "--against",
+            do="leave it out: --decide prints a file of its own",
+        )
     from .._against import compare_audits
     from ..page import RESULT
 
@@ -197,7 +224,11 @@ def audit(
     other = others[0] if others else None
     comparison = None if other is None else compare_audits(other, found)
     small = f"{settings['samples']} draws of h for each sparsity" if quick else ""
-    if comparison is None:
+    decision = decision_on(found, choose)
+    if choose:
+        if quick:
+            echo_quick(small, True)
+    elif comparison is None:
         print_result(found, RESULT, partial(print_audit, by=by), as_json=as_json, quick=small)
     else:
         if quick:
@@ -211,13 +242,15 @@ def audit(
             found,
             RESULT,
             out,
-            as_json=as_json,
-            files=partial(write_beside, found, other),
-            beside=("audit.csv", AGAINST),
+            as_json=as_json or choose is not None,
+            files=partial(write_beside, found, other, decision),
+            beside=("audit.csv", AGAINST, *FILES),
         )
         for record in records:  # now that it is all there
             with explained(record):
                 record.unlink(missing_ok=True)
+    if decision is not None:
+        print_decision(decision)
     failing = [layer.name for layer in found.layers if layer.verdict in FAIL_ON[fail_on]]
     if failing:
         typer.echo(f"obverse: --fail-on {fail_on}: {len(failing)} of {len(found.layers)} layers", err=True)
@@ -244,8 +277,12 @@ def parse_thresholds(words: list[str]) -> Thresholds:
     return Thresholds(**values)
 
 
-def write_beside(found: Audit, other: Audit | None, out: Path) -> tuple[str, ...]:
-    """audit.csv, and against.json for what it is compared with."""
+def write_beside(
+    found: Audit, other: Audit | None, decision: Decision | BadInput | None, out: Path
+) -> tuple[str, ...]:
+    """audit.csv, against.json for what it is compared with, and the decision."""
+    if decision is not None and not isinstance(decision, BadInput):
+        write_decision(decision, out)
     if other is not None:
         write_audit(other, out / AGAINST)
     else:  # one that lies there is not about this audit

@@ -169,6 +169,7 @@ class LayerAudit(Record):
     mean_share: float = 0.0  # of the energy: the mean of all entries, taken off where it would be a direction
     p: float | None = None  # of noise that shows as much as the verdict rests on, for this layer alone
     family_p: float | None = None  # the same, adjusted for the number of layers in the audit (Holm)
+    tensor: str = ""  # the stored tensor that it is, or a part of; empty in older files
 
     @property
     def random_share(self) -> Interval | None:

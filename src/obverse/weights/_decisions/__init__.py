@@ -1,0 +1,1 @@
+"""From an audit to what can be pasted into a trainer: which layers, and with which ranks."""
