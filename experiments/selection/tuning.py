@@ -34,7 +34,7 @@ TUNED_ON = 100  # the seed of the net by which the learning rates were chosen
 BASE_STEPS, BASE_LR = 1200, 3e-3
 STEPS = 250
 RATES = {"matrices": (3e-4, 1e-3, 3e-3), "updates": (1e-3, 3e-3, 1e-2)}
-RANDOM = 4  # choices at random per seed
+RANDOM, MIXED = 4, 2  # choices at random per seed
 RANK = 8  # mean over the matrices of one shape
 BY_COUNT = ("Spectrum", "Gavish–Donoho", "energy 90 %", "ours")
 
@@ -122,7 +122,7 @@ def tune_updates(net: Reader, ranks: dict[str, int], text: Text, lr: float, seed
     return {"loss": tested(own, text), "parameters": sum(one.numel() for one in parameters), "ranks": ranks}
 
 
-def run(out: Path = RESULTS, seeds: Sequence[int] = SEEDS) -> None:
+def run(out: Path = RESULTS, seeds: Sequence[int] = SEEDS, ways: Sequence[str] = tuple(RATES)) -> None:
     code, prose = sources(), topics()
     about = {
         "base steps": BASE_STEPS,
@@ -147,37 +147,46 @@ def run(out: Path = RESULTS, seeds: Sequence[int] = SEEDS) -> None:
     found = measure(out / "rates.json", about, entries)["entries"]
     best = {way: min(rates, key=lambda lr: found[f"{way}|{lr:g}"]["loss"]) for way, rates in RATES.items()}
     about |= {"rates": best}
-    for seed in seeds:
-        net = base(seed, code)
-        known = measure(out / f"base_{seed}.json", about, {"measured": partial(measured, net)})["entries"]
-        by_rule, counted = (
-            {rule: {name: one[rule] for name, one in table.items()} for rule in next(iter(table.values()))}
-            for table in (known["measured"]["scores"], known["measured"]["counts"])
-        )
-        tune = partial(tune_matrices, text=prose, lr=best["matrices"], seed=seed)
-        update = partial(tune_updates, text=prose, lr=best["updates"], seed=seed)
-        cells: dict[str, Any] = {
-            "before": lambda net=net: {"loss": tested(net, prose), "code": tested(net, code)}
-        }
-        for draw in range(RANDOM):
-            names = first_of_each_kind(at_random(seed, draw))
-            cells[f"matrices|random {draw}"] = partial(tune, net, names)
-        for rule, numbers in by_rule.items():
-            cells[f"matrices|{rule}"] = partial(tune, net, first_of_each_kind(numbers))
-        cells["matrices|all of them"] = partial(tune, net, everything)
-        cells["updates|equal"] = partial(update, net, even)
-        for rule in BY_COUNT:
-            cells[f"updates|{rule}"] = partial(update, net, ranks_of(counted[rule]))
-        for draw in range(RANDOM // 2):
-            cells[f"updates|ours, mixed {draw}"] = partial(
-                update, net, ranks_of(mixed(counted["ours"], seed, draw))
-            )
-        measure(out / f"tuned_{seed}.json", about, cells)
+    for way in ways:
+        for seed in seeds:
+            net = base(seed, code)
+            known = measure(out / f"base_{seed}.json", about, {"measured": partial(measured, net)})["entries"]
+            by_rule, counted = (by_rules(known["measured"][what]) for what in ("scores", "counts"))
+            cells: dict[str, Any]
+            if way == "matrices":
+                tune = partial(tune_matrices, net, text=prose, lr=best[way], seed=seed)
+                cells = {"before": partial(losses, net, prose, code)}
+                for draw in range(RANDOM):
+                    cells[f"random {draw}"] = partial(tune, first_of_each_kind(at_random(seed, draw)))
+                for rule, numbers in by_rule.items():
+                    cells[rule] = partial(tune, first_of_each_kind(numbers))
+            else:
+                update = partial(tune_updates, net, text=prose, lr=best[way], seed=seed)
+                cells = {"equal": partial(update, even)}
+                for rule in BY_COUNT:
+                    cells[rule] = partial(update, ranks_of(counted[rule]))
+                for draw in range(MIXED):
+                    ranks = ranks_of(mixed(counted["ours"], seed, draw))
+                    cells[f"ours, mixed {draw}"] = partial(update, ranks)
+            measure(out / f"{way}_{seed}.json", about, cells)
+
+
+def by_rules(table: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Of each rule the numbers of all matrices."""
+    rules = next(iter(table.values()))
+    return {rule: {name: numbers[rule] for name, numbers in table.items()} for rule in rules}
+
+
+def losses(net: Reader, prose: Text, code: Text) -> dict[str, float]:
+    return {"loss": tested(net, prose), "code": tested(net, code)}
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     parser.add_argument("--seeds", type=int, nargs="*", default=SEEDS, help="nets to fine-tune")
+    parser.add_argument(
+        "--ways", nargs="*", choices=tuple(RATES), default=tuple(RATES), help="what is trained"
+    )
     asked = parser.parse_args()
-    run(asked.out, asked.seeds)
+    run(asked.out, asked.seeds, asked.ways)

@@ -72,10 +72,10 @@ def compress(
         reason = reasons.get(name) if weight.tensor == f"{name}.weight".lstrip(".") else None
         if any(asked is not None and weight.name not in asked for asked in (layers, ranks)):
             reason = "not asked for"
-        elif whole[weight.tensor] > 1:
-            reason = "one of several matrices of its layer"
         elif reason is None:
             reason = "only Linear, Conv1d and Conv2d are replaced"
+        elif not reason and whole[weight.tensor] > 1:
+            reason = "one of several matrices of its layer"
         rank = None if ranks is None else ranks.get(weight.name)
         small, one = _layer(small, name, weight, reason, partial(chosen, rank=rank))
         done.append(one)

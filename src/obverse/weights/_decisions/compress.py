@@ -24,7 +24,7 @@ KINDS = ("linear", "convolution")
 
 
 def for_compress(audit: Audit) -> Decision:
-    """Every layer whose signal pays and whose rest is like random numbers, with the rank of its signal."""
+    """Every layer whose signal pays, unless its rest is structured; with the rank of the signal."""
     left_out: dict[str, list[str]] = {}
     chosen: list[Candidate] = []
     found = candidates(audit)
@@ -46,8 +46,8 @@ def for_compress(audit: Audit) -> Decision:
     notes = (
         begun(audit, "--decide compress"),
         f"Chosen: {counted(len(chosen), 'layer')} in which at least one direction stands out from noise"
-        f"{chance(audit)}, whose rest is like random numbers, and whose signal of rank k has fewer weights, "
-        "k (rows + columns) < rows · columns. The rank is the number of directions.",
+        f"{chance(audit)}, judged “signal in a random bulk” or “mostly signal”, and whose signal of rank k "
+        "has fewer weights: k (rows + columns) < rows · columns. The rank is the number of directions.",
         f"Weights of these layers: {before:,}, and {after:,} in their place.",
         *more_directions([one.name for one in chosen if one.at_least], "the rank"),
         *left_out_lines(left_out),

@@ -24,7 +24,7 @@ def for_peft(audit: Audit, *, max_rank: int | None = None) -> Decision:
     ranks = {one.name: min(one.rank, max_rank or one.rank) for one in modules}
     others = {one.module for one in found if one.module}
     notes = [
-        begun(audit, "--decide lora --format peft"),
+        begun(audit, "--decide lora --format peft" + (f" --max-rank {max_rank}" if max_rank else "")),
         f"Chosen: {counted(len(modules), 'linear layer')} in which at least one direction stands out from "
         f"noise{chance(audit)}. r is the number of these directions, and alpha = r: every update enters with "
         "factor 1.",
