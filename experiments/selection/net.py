@@ -163,7 +163,7 @@ class Adapted(nn.Module):
 def unfreeze(net: Reader, names: Sequence[str]) -> list[nn.Parameter]:
     """Only these matrices are trained."""
     net.requires_grad_(False)
-    chosen = [matrices(net)[name].weight for name in names]
+    chosen = [matrices(net)[name].get_parameter("weight") for name in names]
     for one in chosen:
         one.requires_grad_(True)
     return chosen
