@@ -163,6 +163,13 @@ def test_links_to_blobs_are_how_hugging_face_keeps_a_snapshot(tmp_path: Path) ->
         shard.rename(blobs / f"{shard.stem}-hash")
         shard.symlink_to(Path("../../blobs") / f"{shard.stem}-hash")
     assert [one.name for one in open_weights(snapshot)] == ["a", "b"]
+    # what several repositories have is kept once beside them, in a folder that is marked
+    (tmp_path / "blobs" / "ab").mkdir(parents=True)
+    (blobs / "model-1-hash").rename(tmp_path / "blobs" / "ab" / "shared")
+    (blobs / "model-1-hash").symlink_to(Path("../../blobs/ab/shared"))
+    refused(snapshot, "only files inside")
+    (tmp_path / "blobs" / ".huggingface-shared-blobs").write_text("1\n")
+    assert [one.name for one in open_weights(snapshot)] == ["a", "b"]
     (snapshot / "model-1.safetensors").unlink()
     (snapshot / "model-1.safetensors").symlink_to(tmp_path / "elsewhere")
     refused(snapshot, "only files inside")

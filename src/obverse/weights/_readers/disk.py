@@ -11,6 +11,8 @@ from torch import Tensor
 from ..._core import BadInput
 from .stored import printable
 
+_SHARED = ".huggingface-shared-blobs"  # marks the folder of what repositories share
+
 
 def read_span(path: Path, start: int, length: int, what: str) -> Tensor:
     """Some bytes of a file; the caller has checked that the file has them."""
@@ -32,13 +34,17 @@ def read_span(path: Path, start: int, length: int, what: str) -> Tensor:
 def inside(folder: Path, name: object, source: Path) -> Path:
     """The file that `source` names, which must exist and lie in `folder` once every link is followed.
 
-    Hugging Face's cache keeps the files of a snapshot as links to blobs beside it: those count as inside.
+    Hugging Face's cache keeps the files of a snapshot as links to blobs beside it, and these, where several
+    repositories have one file, as links to blobs beside the repositories: all of them count as inside.
     """
     if not isinstance(name, str) or "\0" in name or not _encodes(name):
         raise BadInput(f"the name of a file in {source}", got=repr(name)[:200], do="restore it")
     homes = [folder.resolve()]
     if homes[0].parent.name == "snapshots":
         homes.append(homes[0].parent.parent / "blobs")
+        shared = homes[0].parent.parent.parent / "blobs"
+        if (shared / _SHARED).is_file():
+            homes.append(shared)
     target = (folder / name).resolve()
     if not any(target.is_relative_to(home) for home in homes) or ".." in Path(name).parts:
         raise BadInput(

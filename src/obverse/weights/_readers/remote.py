@@ -30,21 +30,26 @@ INDEX = ".safetensors.index.json"
 _GUESS = 2**16  # bytes that are asked for at first: most headers are shorter
 _LONGEST_HEADER = 25_000_000  # bytes, as in huggingface_hub
 _TORCH = {code: getattr(torch, name) for code, name in DTYPES.items()} | {
+    "F8_E8M0": torch.float8_e8m0fnu,
     "I64": torch.int64,
     "I32": torch.int32,
     "I16": torch.int16,
     "I8": torch.int8,
+    "U64": torch.uint64,
+    "U32": torch.uint32,
+    "U16": torch.uint16,
     "U8": torch.uint8,
     "BOOL": torch.bool,
 }
+_PACKED = ("F4", "F6_E2M3", "F6_E3M2")  # which the format has, and torch has no type for
 _AT_ONCE = 8  # headers
 _DO = "download or convert the model again"
 
 
 def open_remote(address: Address) -> tuple[Weight, ...]:
     """The matrices of a safetensors file of one commit, or of the shards that an index of it names."""
-    held = _Held()
-    tensors = (_open_shards if address.path.endswith(INDEX) else _open_one)(address, held)
+    held = Held()
+    tensors = (_open_shards if address.path.endswith(INDEX) else open_one)(address, held)
     weights = weights_in(tensors, str(address))
     held.shared = {name for name, count in Counter(one.tensor for one in weights).items() if count > 1}
     return weights
@@ -77,7 +82,7 @@ def _cached(address: Address) -> Path | None:
     return Path(found) if isinstance(found, str) else None
 
 
-class _Held:
+class Held:
     """The last tensor that several weights are cut from: it is fetched once, not once for each of them."""
 
     def __init__(self) -> None:
@@ -96,7 +101,8 @@ class _Held:
             return self.tensor
 
 
-def _open_one(address: Address, held: _Held) -> dict[str, Stored]:
+def open_one(address: Address, held: Held) -> dict[str, Stored]:
+    """The tensors of one file, from the cache or the hub, in the order a reader expects."""
     path = _cached(address)
     if path is not None:
         return open_safetensors(path)
@@ -111,7 +117,7 @@ def _open_one(address: Address, held: _Held) -> dict[str, Stored]:
     }
 
 
-def _open_shards(address: Address, held: _Held) -> dict[str, Stored]:
+def _open_shards(address: Address, held: Held) -> dict[str, Stored]:
     names = weight_map(fetched(address, limit=MAX_JSON))
     folder = address.path.rpartition("/")[0]
     shards = sorted({str(shard) for shard in names.values()})
@@ -121,7 +127,7 @@ def _open_shards(address: Address, held: _Held) -> dict[str, Stored]:
             raise BadInput(f"files of {address.repository} in {address.short}", got=printable(shard), do=do)
     places = [replace(address, path=f"{folder}/{shard}" if folder else shard) for shard in shards]
     with ThreadPoolExecutor(min(_AT_ONCE, len(places))) as pool:
-        opened = dict(zip(shards, pool.map(partial(_open_one, held=held), places), strict=True))
+        opened = dict(zip(shards, pool.map(partial(open_one, held=held), places), strict=True))
     tensors = {}
     for name in sorted(names, key=natural):
         shard = str(names[name])
@@ -154,7 +160,7 @@ def _header(file: RemoteFile) -> tuple[RemoteFile, Mapping[str, Any], int]:
     try:
         header = parse_json(content[8 : 8 + length].decode())
         entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-        wrong = _first_wrong(entries, size - 8 - length)
+        wrong = _first_wrong(entries, size - 8 - length) or _no_text(header.get("__metadata__", {}), entries)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         got = f"another header ({type(error).__name__}: {printable(str(error))})"
         raise BadInput(f"safetensors in {file.name}", got=got, do=_DO) from None
@@ -166,7 +172,10 @@ def _header(file: RemoteFile) -> tuple[RemoteFile, Mapping[str, Any], int]:
 def _first_wrong(entries: Mapping[str, Any], room: int) -> str:
     """What of the entries does not fit the data: each its shape, and all of them together the file."""
     for name, entry in entries.items():
-        if found := misplaced(entry, room):
+        found = misplaced(entry, room)
+        if found is None and entry["dtype"] not in (*_TORCH, *_PACKED):
+            found = f"numbers of type {printable(entry['dtype'])}"
+        if found:
             return f"{printable(name)}: {found}"
     end = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
@@ -175,6 +184,15 @@ def _first_wrong(entries: Mapping[str, Any], room: int) -> str:
             return f"{printable(name)} from byte {first:,} on, where the one before ends at {end:,}"
         end = last
     return "" if end == room else f"{room - end:,} bytes after the last tensor"
+
+
+def _no_text(metadata: object, entries: Mapping[str, Any]) -> str:
+    """Names and remarks are text, by the format: JSON can hold half a character, too."""
+    remarks = metadata.items() if isinstance(metadata, dict) else [(0, 0)]
+    for one in (*(part for pair in remarks for part in pair), *entries):
+        if not isinstance(one, str) or any("\ud800" <= letter <= "\udfff" for letter in one):
+            return f"{printable(str(one))} where text belongs"
+    return ""
 
 
 def _load(file: RemoteFile, name: str, entry: Mapping[str, Any], start: int) -> Tensor:
