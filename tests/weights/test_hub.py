@@ -24,8 +24,9 @@ from safetensors.torch import load, save, save_file
 
 import obverse as library
 from obverse._core import BadInput
-from obverse.weights._readers.address import Address, is_address, parse_address
+from obverse.weights._readers.address import Address, is_address, parse_address, spoken
 from obverse.weights._readers.open import open_weights, settled
+from obverse.weights._readers.ranges import RemoteFile
 from weights.hub_server import Hub, cut, other, ranged, refused, serving, use, whole
 
 INDEX = "model.safetensors.index.json"
@@ -113,6 +114,14 @@ def test_other_names_are_refused_without_a_request(hub: Hub, text: str) -> None:
     assert not hub.log
 
 
+def test_a_name_as_one_reads_it() -> None:
+    commit = 4 * "0123456789"
+    assert spoken(f"hf://org/name@{commit}/a.npz") == "org/name@012345678901/a.npz"
+    assert spoken(f"hf://org/name@{commit}") == Address("org/name", commit).short.removeprefix("hf://")
+    assert spoken(f"hf://org/name@{commit}0/a.npz") == f"org/name@{commit}0/a.npz", "no commit"
+    assert spoken("hf://") == ""
+
+
 def test_a_path_is_no_name() -> None:
     assert not is_address("runs/hf")
     assert not is_address(Path("hf/org/name"))
@@ -185,6 +194,14 @@ def test_a_file_shorter_than_the_first_request(hub: Hub) -> None:
     hub.repository().commit({"model.safetensors": save({"a.weight": torch.ones(2, 3)})})
     (one,) = open_weights("hf://org/net")
     assert torch.equal(one.load(), torch.ones(2, 3))
+
+
+def test_nothing_is_asked_for_of_an_empty_tensor(hub: Hub) -> None:
+    single(hub)
+    file, _ = RemoteFile(parse_address(settled("hf://org/net"))).begin(10)
+    hub.log.clear()
+    assert file.read(100, 0, "nothing").view(torch.float32).shape == (0,)
+    assert not hub.log
 
 
 def test_a_tensor_that_several_matrices_are_cut_from_is_fetched_once(hub: Hub) -> None:
@@ -528,15 +545,29 @@ def test_a_password_in_the_endpoint_is_not_shown(hub: Hub, monkeypatch: pytest.M
 
 
 def test_the_server_dies_half_way(hub: Hub, obverse: Any, tmp_path: Path) -> None:
-    """Nothing is written that looks like a result, and one sentence is said."""
-    single(hub)
+    """What was measured is kept, and not asked for again; until then nothing looks like a result."""
+    commit = single(hub)
+    command = ("audit", "hf://org/net", "--quick", "--out", tmp_path / "out")
     hub.plan = [ranged, ranged]  # the header and one layer
     hub.usual = cut(10)
-    done = obverse("audit", "hf://org/net", "--quick", "--out", tmp_path / "out")
+    done = obverse(*command)
     assert done.code == 2
     assert ", 65,536 bytes; got 50 in 5 tries" in done.err
     assert "in 5 tries" in done.err
     assert not (tmp_path / "out" / "audit.json").exists()
+    hub.usual = ranged
+    hub.log.clear()
+    hub.repository().commit({"model.safetensors": save(layers(2))})
+    done = obverse(*command)
+    assert (done.code, hub.from_storage()) == (2, hub.from_storage()[:1]), (
+        "main is another commit: not resumed"
+    )
+    hub.repository().branches["main"] = commit
+    hub.log.clear()
+    done = obverse(*command)
+    assert done.code == 0, done
+    assert len(hub.from_storage()) == 1 + 3, "the header, and three layers out of four"
+    assert len(json.loads((tmp_path / "out" / "audit.json").read_text())["layers"]) == 4
 
 
 # Headers
@@ -723,6 +754,8 @@ def test_the_record_names_commit_and_file(hub: Hub, obverse: Any, tmp_path: Path
     assert done.code == 0, done
     about = json.loads((tmp_path / "out" / "audit.json").read_text())
     assert about["model"] == f"hf://org/net@{commit}/model.safetensors"
+    page = (tmp_path / "out" / "audit.html").read_text(encoding="utf-8")
+    assert f"What in org/net@{commit[:12]}/model.safetensors is signal" in page
 
 
 def test_what_needs_a_run_says_so(hub: Hub, obverse: Any) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -36,7 +35,7 @@ class Served:
 
     def read(self, start: int, length: int, what: str) -> Tensor:
         assert 0 <= start <= start + length <= len(self.content), "checked before anything is read"
-        return torch.from_numpy(np.frombuffer(self.content[start : start + length], np.uint8).copy())
+        return torch.tensor(list(self.content[start : start + length]), dtype=torch.uint8)
 
 
 def outcome(tensors: dict[str, Stored]) -> list[object]:

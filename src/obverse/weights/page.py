@@ -17,6 +17,7 @@ from . import charts as small
 from ._against import Comparison, LayerChange, compare_audits
 from ._blocks import Square, map_of
 from ._numbers import Line, counterpart, interval, line, quantities
+from ._readers.address import is_address, spoken
 from .charts import recovery_bars
 from .results import (
     AGAINST,
@@ -148,7 +149,7 @@ def _shade(audit: Audit, square: Square) -> Shade:
 
 def model_names(this: str, other: str) -> tuple[str, str]:
     """What the nets are called, without the folders they lie in unless these tell them apart."""
-    parts = [PurePath(this).parts, PurePath(other).parts]
+    parts = [(spoken(one),) if is_address(one) else PurePath(one).parts for one in (this, other)]
     same = parts[0][-1:] == parts[1][-1:]
     one, two = (named("/".join(part[-2:] if same else part[-1:])) for part in parts)
     return one or "this net", two or "another net"

@@ -19,8 +19,9 @@ _PARTS = re.compile(
     r"(?:models/)?(?P<repository>[^/@]+/[^/@]+)"
     r"(?:@(?P<revision>refs/(?:convert/[\w.-]+|pr/\d+)|[^/]+))?(?:/(?P<path>.*))?"
 )
-_LONGEST = 200  # letters of a name that is refused
 _SHOWN = 12  # digits of a commit, where it is only to be recognized
+_COMMIT_IN = re.compile(rf"@([0-9a-f]{{{_SHOWN}}})[0-9a-f]{{{40 - _SHOWN}}}(?=/|$)")
+_LONGEST = 200  # letters of a name that is refused
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class Address:
 def is_address(source: object) -> bool:
     """Is it on a hub rather than a path? A Path leaves one slash of the two."""
     return isinstance(source, str | Path) and str(source).startswith("hf:/")
+
+
+def spoken(name: str) -> str:
+    """What a title calls this address, whatever is in it: no scheme, and only some digits of the commit."""
+    return _COMMIT_IN.sub(r"@\1", name.removeprefix(SCHEME))
 
 
 def is_commit(revision: str) -> bool:

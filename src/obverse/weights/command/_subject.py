@@ -11,7 +11,7 @@ import typer
 from ..._core import BadInput, NetRun, named, run_access
 from ...present import audit_progress, select
 from ...shadow import OWN
-from .._readers.address import is_address, parse_address
+from .._readers.address import is_address, parse_address, spoken
 from ..results import NAME, Audit, read_audit
 
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ def measure(
         net = tuple(one for one in net if one.name in names)
     if record is not None:
         options["record"] = record
-    with audit_progress(Path(subject.name).name) as progress:
+    title = spoken(subject.name) if is_address(subject.name) else Path(subject.name).name
+    with audit_progress(title) as progress:
         found = measured(
             net,
             model=subject.name,
