@@ -29,7 +29,7 @@ FLOORS = {
     "app": 6,
 }
 APART = (1, 3)  # on these floors the packages do not import each other either
-SHOWING = {"charts", "page", "command", "tab"}  # the modules of a room that present
+SHOWING = {"charts", "page", "command", "tab", "notebook"}  # the modules of a room that present
 PRESENTERS = {"matplotlib", "jinja2", "typer", "rich"}
 OPEN = {"results", *SHOWING}  # modules of a room that need no underscore
 ROOT = Path(obverse.__file__).parent

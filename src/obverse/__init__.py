@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ._core.errors import BadInput, MissingExtra, ObverseError
 from ._core.lazy import lazily
+from ._core.shown import shown_by
 
 if TYPE_CHECKING:
     from . import claims, data, diversity, generative, identity, ladder, nets, shadow, training, weights
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __getattr__, __dir__ = lazily(__name__)
+shown_by(f"{__name__}.present.notebook")  # results show themselves by the registry there
 
 __all__ = [
     "Audit",

@@ -156,7 +156,9 @@ def test_a_frame_has_the_same_rows():
 
 def test_without_pandas_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ObverseError, match=r"expected the package 'pandas' .* pip install pandas"):
+    with pytest.raises(
+        ObverseError, match=r"expected the package 'pandas' .* pip install 'obverse\[notebook\]'"
+    ):
         AUDIT.to_frame()
 
 

@@ -66,7 +66,16 @@ if TYPE_CHECKING:
         seed_global,
         use_streams,
     )
-    from .records import MAX_ITEMS, OneLine, Record, as_record, read_record, record_text, versions
+    from .records import (
+        MAX_ITEMS,
+        OneLine,
+        Record,
+        Result,
+        as_record,
+        read_record,
+        record_text,
+        versions,
+    )
     from .runs import GeneratorRun, NetRun, RunAccess, lend_runs, run_access
     from .statistics import check_confidence, clopper_pearson, lower_limit, mean_and_se
     from .tensors import check_tensors, load_tensors, load_weights, parse_tensors, save_tensors
@@ -136,6 +145,7 @@ __all__ = [
     "Precision",
     "Progress",
     "Record",
+    "Result",
     "RunAccess",
     "Source",
     "Streams",

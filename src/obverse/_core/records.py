@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin,
 
 from .errors import BadInput
 from .files import read_json
+from .shown import Shown
 
 MAX_ITEMS = 2**16  # of a list, or names of a mapping
 MAX_LETTERS = 10_000
@@ -58,8 +59,12 @@ def _brief(value: Any) -> str:
     return type(value).__name__
 
 
-class Record(OneLine):
-    """A frozen dataclass that can be written as JSON.
+class Result(Shown, OneLine):
+    """A frozen dataclass that shows itself: `plot()`, `to_frame()` and, in a notebook, a table."""
+
+
+class Record(Result):
+    """A result that can be written as JSON.
 
     `checks` is what types cannot say and whoever shows a record relies on: (what is expected, test).
     """

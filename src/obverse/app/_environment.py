@@ -21,6 +21,7 @@ PURPOSES = {  # metadata say what an extra brings, not what for
     "hub": "obverse audit hf://org/name",
     "metrics": "obverse.diversity.moments, FID and KID and IS, in features of your own",
     "inception": "obverse.diversity.moments in the features of Inception",
+    "notebook": "to_frame() of results, and bars of progress in a cell",
     "docs": "make docs",
     "dev": "make test",
 }

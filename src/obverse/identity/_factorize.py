@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import BadInput, ObverseError, OneLine
+from .._core import BadInput, ObverseError, Result
 from ._decompositions import svd
 from ._rotation import NEGLIGIBLE, Rotation
 
@@ -32,7 +32,7 @@ UNSEEN = 10  # times what they show is less than the Frobenius norm once in 10�
 
 
 @dataclass(frozen=True, eq=False)
-class Factorization(OneLine):
+class Factorization(Result):
     """R as small steps: (I + A_l)⋯(I + A_1), what was guaranteed of them, and what they are."""
 
     factors: tuple[Tensor, ...]  # A_1, …, A_l, in the order in which they act

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput, OneLine
+from .._core import BadInput, OneLine, Result
 from ._checks import whole
 from ._gaps import Gap, broadness_gap, focus_chance, focus_gap, fourth_gap, gap, inverse
 from ._heap import give_back
@@ -74,7 +74,7 @@ class RegionComparison:
 
 
 @dataclass(frozen=True)
-class Comparison(OneLine):
+class Comparison(Result):
     """What `compare` found, by edge (parent, child) and by region with children."""
 
     graph: RegionGraph

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from .._core import lazily
 
 if TYPE_CHECKING:
-    from . import complete, options, palette, registry
+    from . import complete, options, palette, plots, registry
     from .axis import DECADE, OCTAVE, Axis, axis_for
     from .chart import HEIGHT, WIDTH, Array, across, coordinate, dots, line, path, steps, svg_frame, tick, up
     from .fields import Fields
+    from .notebook import cell
     from .options import (
         CACHE,
         DATA,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from .pictures import picture
     from .png import SCALING, Pixels, data_uri, displayed, png_bytes, read_png, save_png
     from .progress import audit_progress, claims_progress, layer_progress, training_progress
-    from .registry import ResultType
+    from .registry import Look, Panel, ResultType, Table, show
     from .svg import INK, PAGE, drawing, sentinel
     from .table import Column, open_console, print_grid, say
     from .tabs import Answer, Subject, Tab
@@ -82,8 +83,10 @@ __all__ = [
     "GivenSeed",
     "Json",
     "Layers",
+    "Look",
     "Module",
     "Normalize",
+    "Panel",
     "Pixels",
     "Report",
     "ResultType",
@@ -91,12 +94,14 @@ __all__ = [
     "Seed",
     "Subject",
     "Tab",
+    "Table",
     "UsageError",
     "Weights",
     "across",
     "as_sentence",
     "audit_progress",
     "axis_for",
+    "cell",
     "check_seed",
     "claims_progress",
     "complete",
@@ -122,6 +127,7 @@ __all__ = [
     "palette",
     "path",
     "picture",
+    "plots",
     "png_bytes",
     "print_grid",
     "print_json",
@@ -134,6 +140,7 @@ __all__ = [
     "select",
     "sentinel",
     "shape",
+    "show",
     "steps",
     "svg_frame",
     "tick",

@@ -1,9 +1,14 @@
-"""What each kind of result is called on disk, and how it is shown. Rooms register theirs."""
+"""What each kind of result is called on disk, and how it is shown on pages and in notebooks.
+
+Rooms register theirs: files and pages in `page`, what notebooks show in `notebook`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +29,6 @@ class ResultType:
     page: Callable[..., str]  # path of the file or its directory → HTML
     html: str  # the page's usual name: "audit.html"
     rank: int
-    chart: Callable[[Any], Any] | None = None  # a result → its figure
     holds: Callable[[Path], bool] | None = (
         None  # whether a directory is one, if that is not its file's presence
     )
@@ -75,3 +79,55 @@ def find(path: Path) -> ResultType:
                 do=f"run the same command once more with --out {quoted(path)}: it goes on from there",
             )
     return next(entry for entry in result_types() if (entry.any_file if path.is_file() else entry.any_folder))
+
+
+Size = tuple[float, float]  # inches
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One figure of a result: `draw(result, axes, ink, **options)`, its options with defaults."""
+
+    name: str
+    draw: Callable[..., None]
+    size: Size | Callable[[Any], Size] = (5.6, 3.6)
+    there: Callable[[Any], bool] = lambda result: True
+
+
+@dataclass(frozen=True)
+class Table:
+    """Texts of any origin; the first column holds names."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """How results of one kind show themselves in a notebook."""
+
+    kind: type[Any]
+    panels: tuple[Panel, ...]
+    table: Callable[[Any], Table]
+    items: Callable[[Any], Iterable[Any]] = lambda result: (result,)  # the rows of to_frame()
+    words: Callable[[Any], str] = lambda result: str(result).split("\n", 1)[0]
+
+
+_LOOKS: dict[type[Any], Look] = {}
+
+
+def show(*looks: Look) -> None:
+    """At the top level of a room's `notebook` module."""
+    _LOOKS.update({look.kind: look for look in looks})
+
+
+def look_of(kind: type[Any]) -> Look | None:
+    """That of the class or of the nearest one that it derives from; rooms are asked when first needed."""
+    for base in kind.__mro__:
+        library, _, path = base.__module__.partition(".")
+        module = f"{library}.{path.partition('.')[0]}.notebook"
+        if base not in _LOOKS and library == __name__.partition(".")[0] and find_spec(module):
+            import_module(module)
+        if base in _LOOKS:
+            return _LOOKS[base]
+    return None

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core import NONE, OneLine
+from .._core import NONE, Result
 from ._fitted import FitStep, fits_table
 from ._generate import Generation
 from ._graph import Layer, evaluation
@@ -19,7 +19,7 @@ from ._reversal import Rule
 
 
 @dataclass(frozen=True)
-class LayerCalibration(OneLine):
+class LayerCalibration(Result):
     """What was found for one layer; errors are Σ‖ĥ − h‖² / Σ‖h‖² over the data.
 
     `scale` with the net's own offsets gives `error`; the theory's scale gives `theory_error`. With the
@@ -38,7 +38,7 @@ class LayerCalibration(OneLine):
 
 
 @dataclass(frozen=True)
-class Calibration(OneLine):
+class Calibration(Result):
     """The result of Shadow.calibrate: one entry a layer with weights, and what is done at the input.
 
     `signed`: inputs may be negative, and nothing is cut off; `floor`: they have a least value, one a channel;

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput, OneLine, Source
+from .._core import BadInput, Result, Source
 
 if TYPE_CHECKING:
     from ._shadow import Keep, Shadow
@@ -30,7 +30,7 @@ def relative_error(recovered: Tensor, h: Tensor) -> float:
 
 
 @dataclass(frozen=True)
-class Recovery(OneLine):
+class Recovery(Result):
     """Relative squared recovery error of each layer, Σ‖ĥ − h‖² / Σ‖h‖², over `samples` inputs."""
 
     errors: dict[str, float]

@@ -16,8 +16,8 @@ from .._core import (
     BadInput,
     Interrupted,
     ObverseError,
-    OneLine,
     Progress,
+    Result,
     explained,
     locked,
     mean_and_se,
@@ -54,7 +54,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Comparison(OneLine):
+class Comparison(Result):
     """The table of a comparison."""
 
     rows: tuple[Row, ...]

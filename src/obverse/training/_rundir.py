@@ -17,7 +17,7 @@ from typing import Any
 from .._core import (
     BadInput,
     ObverseError,
-    OneLine,
+    Result,
     append_text,
     explained,
     locked,
@@ -43,7 +43,7 @@ OF_SHADOWS = ("shadow_error", "label_agreement")  # only where a run measures th
 
 
 @dataclass(frozen=True)
-class RunRecord(OneLine):
+class RunRecord(Result):
     """What a run directory says: its settings, where it was made, one record an epoch."""
 
     path: Path

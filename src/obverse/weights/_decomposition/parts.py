@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._core import BadInput, or_global
+from ..._core import BadInput, Result, or_global
 from .._controls import shuffled
 from ..results import ALPHA, Decomposition, Grade, Interval
 from .grade import MIN_SIDE, nothing_to_tell, summarize
@@ -25,7 +25,7 @@ EXACT_IF_MANY_UP_TO = 4096  # and where so many directions carry signal that the
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Parts:
+class Parts(Result):
     """A matrix W = D_r (S + N) D_c taken apart: profile D, signal S of low rank, bulk N.
 
     `summary` holds every number as a plain value. The methods build matrices of W's shape, in float32

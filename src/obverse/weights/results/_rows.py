@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..._core import ObverseError, printable
+from ..._core import printable, require
 
 if TYPE_CHECKING:
     from ._audit import Audit, LayerAudit
@@ -131,12 +130,7 @@ def to_csv(audit: Audit) -> str:
 
 def to_frame(audit: Audit) -> Any:
     """The rows as a pandas DataFrame."""
-    try:
-        pandas = import_module("pandas")
-    except ImportError as error:
-        raise ObverseError(
-            "expected the package 'pandas' to be installed; got none; install it with: pip install pandas"
-        ) from error
+    pandas = require("pandas", "notebook")
     return pandas.DataFrame(rows(audit), columns=COLUMNS)
 
 
