@@ -30,7 +30,8 @@ from obverse.present import registry
 from obverse.shadow import recovery
 from obverse.training import Comparison, RunRecord, Settings
 from obverse.training._compare import Row
-from obverse.weights import decompose
+from obverse.weights import Lineage, decompose
+from obverse.weights._difference.results import LayerLineage
 from test_results import MAKERS, ROOMS
 from weights.sample_audits import sample_audit
 
@@ -79,6 +80,7 @@ SAMPLES: dict[str, Callable[[], Any]] = {
     "shadow.Calibration of a fitted reverse": fitted,
     "shadow.LayerCalibration": lambda: calibration().layers[0],
     "shadow.Recovery": lambda: recovery(small_net(), torch.rand(5, 6)),
+    "weights.Lineage": lambda: Lineage(0.001, (LayerLineage("a", 40, 0.3, 0.001),), 0.01, 999),
     "weights.Parts": lambda: decompose(torch.randn(40, 60)),
     "identity.Recall": sample_memory,
     "identity.Factorization": lambda: factorize(2 * torch.eye(2, dtype=torch.float64), 3),

@@ -10,6 +10,8 @@ from __future__ import annotations
 LIGHT = ("#2b4bb7", "#a62d00", "#137948", "#ca649b", "#ac8800", "#4497dd", "#2d364f")
 DARK = ("#6fa6fd", "#ff7553", "#4edd9a", "#ff90c3", "#f7c13f", "#a7e4ff", "#758886")
 LIGHT_PAGE, DARK_PAGE = "#ffffff", "#14161a"
+# Of figures outside pages: text, what matters less, rules. Those of pages are in page.css.
+LIGHT_INK, DARK_INK = ("#1c1f24", "#565d68", "#d5d9df"), ("#e7e9ec", "#a5adb8", "#3a3f48")
 GREY, FAINT = "#6b7178", "#e5e7eb"  # of what is not a series: guides and rules
 TINTS = ("#f1e7c8", "#e0cf98")  # of regions behind series
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">", "*", "h", "d", "8")

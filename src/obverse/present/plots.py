@@ -39,8 +39,8 @@ class Ink:
         return self.colours[index % len(self.colours)]
 
 
-LIGHT_INK = Ink("#1c1f24", "#565d68", "#d5d9df", palette.LIGHT_PAGE, palette.LIGHT)
-DARK_INK = Ink("#e7e9ec", "#a5adb8", "#3a3f48", palette.DARK_PAGE, palette.DARK)
+LIGHT_INK = Ink(*palette.LIGHT_INK, palette.LIGHT_PAGE, palette.LIGHT)
+DARK_INK = Ink(*palette.DARK_INK, palette.DARK_PAGE, palette.DARK)
 
 
 class Mark(NamedTuple):
