@@ -28,7 +28,7 @@ from obverse.diversity import (
 )
 from obverse.identity import critical_point, descend, factorize, memorize
 from obverse.ladder import enumerate_teacher, race, random_student, tree
-from obverse.weights import ablate, compare_audits, compress, decompose, difference
+from obverse.weights import Decision, ablate, compare_audits, compress, decompose, difference
 from shadow.sample_surveys import sample_survey
 from training.sample_searches import sample_search
 from weights.sample_audits import before_training, sample_audit
@@ -84,6 +84,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "weights.Audit": sample_audit,
     "weights.Comparison": compared,
     "weights.Compression": lambda: compress(nn.Sequential(nn.Linear(40, 40)))[1],
+    "weights.Decision": lambda: Decision("lora", "peft", "lora.json", "{}", (), ("a",), {"a": 4}),
     "weights.Decomposition": lambda: decompose(torch.randn(40, 40)).summary,
     "weights.Difference": changed,
     "weights.LayerAblation": lambda: ablated().layers[0],

@@ -1,11 +1,12 @@
-"""What changed between two checkpoints, layer by layer. Not for audits beside each other: see _nets."""
+"""What changed between two checkpoints, layer by layer; what an audit decides. Not for audits: see _nets."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ..._core import NONE, named, number
+from ..._core import NONE, counted, named, number
 from ...present import Look, Panel, Table, plots, show
+from .._decisions.results import Decision
 from .._difference.results import Difference, LayerDifference, Lineage
 
 if TYPE_CHECKING:
@@ -60,6 +61,16 @@ def _cosines(found: Lineage, axes: Axes, ink: plots.Ink) -> None:
     plots.reference(axes, ink, 0.0)
 
 
+def _chosen(found: Decision, axes: Axes, ink: plots.Ink) -> None:
+    rows = [(name, [float(found.ranks[name])]) for name in found.chosen if name in found.ranks]
+    plots.bar_rows(axes, ink, rows, "rank", "layers", said=lambda value: f"{value:.0f}")
+    plots.whole_ticks(axes)
+
+
+def _decision_rows(found: Decision) -> list[dict[str, Any]]:
+    return [{"layer": name, "rank": found.ranks.get(name)} for name in found.chosen]
+
+
 def _layer_line(one: LayerDifference) -> tuple[str, ...]:
     return (
         named(one.name, "(no name)"),
@@ -102,6 +113,23 @@ show(
         ),
         lambda it: Table(HEADINGS, [_layer_line(it)]),
         words=str,
+    ),
+    Look(
+        Decision,
+        (
+            Panel(
+                "ranks",
+                _chosen,
+                lambda it: plots.rows_size(len(it.chosen)),
+                lambda it: any(name in it.ranks for name in it.chosen),
+            ),
+        ),
+        lambda it: Table(
+            ("layer", "rank"),
+            [(named(name), f"{it.ranks[name]:,}" if name in it.ranks else NONE) for name in it.chosen],
+        ),
+        _decision_rows,
+        lambda it: f"{counted(len(it.chosen), 'layer')} chosen, as {it.file}",
     ),
     Look(
         Lineage,
