@@ -128,7 +128,9 @@ def test_a_process_that_is_killed_changes_nothing(tmp_path):
 
     def kill(done, total, name):
         if done == 3:
-            (victim, *_) = [one for one in psutil.Process().children() if "loky" in " ".join(one.cmdline())]
+            (victim, *_) = [
+                one for one in psutil.Process().children() if "LokyProcess" in " ".join(one.cmdline())
+            ]
             killed.append(victim.pid)
             os.kill(victim.pid, signal.SIGKILL)
 

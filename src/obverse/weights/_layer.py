@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -22,6 +22,8 @@ from ._shuffles import Null, shuffled_null, shuffles_for
 from ._structure import Arrangement, arrangement, fourth_moment, without_signal
 from ._verdict import Thresholds, judge
 from .results import Entries, LayerAudit, Norms
+
+LARGE = 2**26  # entries: 268 MB in float32, of which an audit has three or four copies
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,11 @@ def audit_layer(weight: Weight, settings: Settings, *, own: Tensor | None = None
     if side < thresholds.min_side:
         sentence = f"too small to judge (a side of {side}, at least {thresholds.min_side} needed)"
         return LayerAudit(**about, verdict="not judged", sentence=sentence)
+    if weight.bands is not None and weight.rows * weight.columns > LARGE and own is None:
+        from ._large import audit_large
+
+        if (large := audit_large(weight, settings, generator)) is not None:
+            return replace(large, seconds=time.perf_counter() - began)
     matrix, bias = weight.load(), weight.load_bias()
     live = live_part(matrix)
     if not live.matrix.numel():

@@ -16,6 +16,7 @@ from .grade import MIN_SIDE, nothing_to_tell, summarize
 from .live import live_part
 from .marchenko_pastur import Array
 from .split import Split, split_exactly
+from .split_bands import Bands, split_bands
 from .split_fast import split_fast
 
 SHOWN = 200  # singular values kept for charts
@@ -155,10 +156,39 @@ def decompose(
     return Parts(
         matrix,
         summarize(split, (rows, columns), empty, alpha),
-        _spread_out(row_scales * typical, live.rows),
-        _spread_out(column_scales / typical, live.columns),
-        _spread_out(left, live.rows),
-        _spread_out(right, live.columns),
+        spread_out(row_scales * typical, live.rows),
+        spread_out(column_scales / typical, live.columns),
+        spread_out(left, live.rows),
+        spread_out(right, live.columns),
+        thinned(split.values),
+    )
+
+
+@torch.no_grad()
+def decompose_bands(
+    matrix: Bands, *, turned: bool, sample: Tensor, lines: Tensor, empty: tuple[int, int], alpha: float
+) -> Parts:
+    """The same for a matrix that is read by bands, beside a sample of it in memory.
+
+    The bands run along its rows or, `turned`, along its columns; no line is empty, `empty` ones are left out.
+    What the parts say is of the whole matrix; their tensors are those of the `sample`, at these `lines`.
+    """
+    split = split_bands(matrix, alpha)
+    of_long, of_short = 1 / split.of_columns.sqrt()[lines], 1 / split.of_rows.sqrt()
+    long, short = split.right[lines], split.left
+    whole = (matrix.width, matrix.length) if turned else (matrix.length, matrix.width)
+    rows, columns = (count + more for count, more in zip(whole, empty, strict=True))
+    scales, directions = (of_long, of_short), (long, short)
+    if turned:
+        scales, directions = scales[::-1], directions[::-1]
+    typical = float((of_short if not turned else 1 / split.of_columns.sqrt()).square().mean().sqrt())
+    return Parts(
+        sample,
+        summarize(split, (rows, columns), empty, alpha),
+        scales[0] * typical,
+        scales[1] / typical,
+        directions[0],
+        directions[1],
         thinned(split.values),
     )
 
@@ -179,7 +209,7 @@ def _split(matrix: Tensor, alpha: float, exact: bool | None, generator: torch.Ge
     return split
 
 
-def _spread_out(lines: Tensor, where: Tensor) -> Tensor:
+def spread_out(lines: Tensor, where: Tensor) -> Tensor:
     """Lines at the places where `where` is true, zeros elsewhere."""
     result = lines.new_zeros(len(where), *lines.shape[1:])
     result[where] = lines

@@ -40,19 +40,19 @@ def _sweep(matrix: Tensor, squares: Tensor | None, of_columns: Tensor) -> tuple[
     rows, columns = matrix.shape
     weights = of_columns.to(matrix)
     if squares is not None:
-        of_rows = _inverse(squares @ weights, columns)
-        return of_rows, _inverse(of_rows.to(matrix) @ squares, rows)
+        of_rows = inverse(squares @ weights, columns)
+        return of_rows, inverse(of_rows.to(matrix) @ squares, rows)
     factors = []
     sums = torch.zeros_like(of_columns)
     for band in matrix.split(max(1, BAND // columns)):
         few = band.square()
-        of_band = _inverse(few @ weights, columns)
+        of_band = inverse(few @ weights, columns)
         sums += of_band.to(matrix) @ few
         factors.append(of_band)
-    return torch.cat(factors), _inverse(sums, rows)
+    return torch.cat(factors), inverse(sums, rows)
 
 
-def _inverse(sums: Tensor, length: int) -> Tensor:
+def inverse(sums: Tensor, length: int) -> Tensor:
     """1 / mean, and 0 where there is none."""
     factors = length / sums.double()
     return factors.masked_fill_(factors == math.inf, 0.0)

@@ -22,7 +22,7 @@ from .marchenko_pastur import Array
 from .profile import BAND, TOLERANCE, sinkhorn
 from .reduction import reduce
 from .repulsion import cdf, distances
-from .signs import flip, is_sparse
+from .signs import Flipped, flip, is_sparse
 
 ROUNDS = 12  # profile and signal in turn; two to four settle it
 MOST = 0.75  # of the singular values may be signal: the law needs a bulk to be fitted to
@@ -87,30 +87,34 @@ def split_exactly(matrix: Tensor, alpha: float, generator: torch.Generator) -> S
         right = image_of(scaled, left) / torch.from_numpy(values[rows - count :][::-1].copy()).to(matrix)
         if settled:
             break
-    return _described(
-        scaled, values, of_rows, of_columns, left, right, scale, alpha, generator, probabilities, settled
+
+    def flipped() -> Flipped | None:
+        return flip(without(scaled, left), alpha, generator) if is_sparse(scaled) else None
+
+    kurtosis = 0.0 if scale <= 0 else moments(scaled, left)[1]
+    return described(
+        values, of_rows, of_columns, left, right, scale, kurtosis, alpha, probabilities, settled, flipped
     )
 
 
-def _described(
-    scaled: Tensor,
+def described(
     values: Array,
     of_rows: Tensor,
     of_columns: Tensor,
     left: Tensor,
     right: Tensor,
     scale: float,
+    kurtosis: float,
     alpha: float,
-    generator: torch.Generator,
     probabilities: list[float],
     settled: bool,
+    flipped: Callable[[], Flipped | None],
 ) -> Split:
-    rows, columns = scaled.shape
+    """From all singular values (ascending); `flipped` is the noise with random signs, if it is sparse."""
+    rows, columns = len(left), len(right)
     count, zeros = left.shape[1], law.count_zeros(values, columns)
     size = (rows - zeros - count, columns - count)
-    rest = without(scaled, left)
     no_bulk = scale <= 0
-    kurtosis = 0.0 if no_bulk else moments(scaled, left)[1]
     top, bulk = values[::-1][:count].copy(), values[: rows - count]
     low = high = count
     below, distance = _NOTHING, None
@@ -128,11 +132,10 @@ def _described(
         zetas = distances(top, *size, scale)
         off = law.ks_distance(cdf(bulk[zeros:], *size, scale, zetas))
         distance = bulk_distance(off, len(bulk) - zeros, kurtosis)
-        if (smallest or (distance.p or 0.0) < alpha) and is_sparse(scaled):
-            flipped = flip(rest, alpha, generator)
+        if (smallest or (distance.p or 0.0) < alpha) and (signs := flipped()) is not None:
             if smallest:
-                smallest, below_p = flipped.below(bulk, alpha, (smallest, below_p))
-            distance = flipped.distance(off)
+                smallest, below_p = signs.below(bulk, alpha, (smallest, below_p))
+            distance = signs.distance(off)
         below = bulk[:smallest]
     return Split(
         of_rows=of_rows,
@@ -278,14 +281,14 @@ def profile_beside_(
     signal leaves too little noise to measure its scale by: it keeps the one it has, which is that of its
     signal too, so that its noise is made smaller than it is, not larger.
     """
-    rest *= _put_back(left)[:, None]
-    rest *= _put_back(right)
+    rest *= put_back(left)[:, None]
+    rest *= put_back(right)
     more_rows, more_columns = sinkhorn(rest, tolerance=tolerance)
     more_rows = torch.where(more_rows > 0, more_rows, 1.0)
     more_columns = torch.where(more_columns > 0, more_columns, 1.0)
     return profile[0] * more_rows, profile[1] * more_columns
 
 
-def _put_back(directions: Tensor) -> Tensor:
+def put_back(directions: Tensor) -> Tensor:
     share = 1 - directions.square().sum(1)
     return torch.where(share > FLOOR, share.clamp_min(FLOOR).rsqrt(), 0.0)

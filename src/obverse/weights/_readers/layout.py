@@ -188,7 +188,7 @@ def _matrices(
             title = f"{base} (expert {index + 1} of {shape[0]})"
             yield weight(title, "linear", shape[1:], Part(stored, itemgetter(index)), origin)
         return
-    part = Part(stored, whole)
+    part = Part(stored, whole, plain=shape == (rows, columns) and not inputs_first)
     yield weight(base, kind, (rows, columns), part, origin, offsets=offsets, module=module, groups=groups)
 
 

@@ -38,7 +38,9 @@ def open_safetensors(path: Path) -> dict[str, Stored]:
             entry = file.get_slice(name)
             dtype = entry.get_dtype()
             shape = tuple(entry.get_shape())
-            tensors[name] = Stored(shape, DTYPES.get(dtype, dtype.lower()), _loader(path, name))
+            tensors[name] = Stored(
+                shape, DTYPES.get(dtype, dtype.lower()), _loader(path, name), read=_reader(path, name)
+            )
     return tensors
 
 
@@ -82,6 +84,15 @@ def _loader(path: Path, name: str) -> Callable[[], Tensor]:
             return tensor
 
     return load
+
+
+def _reader(path: Path, name: str) -> Callable[[slice, slice], Tensor]:
+    def read(rows: slice, columns: slice) -> Tensor:
+        with _opened(path) as file:
+            tensor: Tensor = file.get_slice(name)[rows, columns]
+            return tensor
+
+    return read
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -33,6 +33,9 @@ FLOATING = frozenset(
 )
 
 
+BAND = 2**23  # entries that are read at a time of a matrix too large to be read whole
+
+
 @dataclass(frozen=True)
 class Stored:
     """A tensor in memory or in a file: what it is, and how to read it."""
@@ -41,6 +44,7 @@ class Stored:
     dtype: str  # in torch's words: float32, int8, …
     load: Callable[[], Tensor]
     identity: Hashable = None  # equal for two names of one tensor
+    read: Callable[[slice, slice], Tensor] | None = None  # some rows and columns of two, where that is cheap
 
     @property
     def floating(self) -> bool:
@@ -77,6 +81,7 @@ class Weight:
     source: str = ""  # what open_weights was given: a path or an address; empty in memory
     place: int = 0  # among the weights of its source
     load_stored: Callable[[], Tensor] | None = None  # as `load`, in the precision of the file
+    bands: Callable[[], Iterator[Tensor]] | None = None  # lines of its longer side, a few at a time, float32
 
     def as_stored(self) -> Tensor:
         """The same entries in the precision in which they are stored, where that is known."""
@@ -101,6 +106,7 @@ class Part:
 
     stored: Stored
     cut: Callable[[Tensor], Tensor]
+    plain: bool = False  # all of it, as rows × columns
 
 
 def weight(
@@ -134,6 +140,17 @@ def weight(
         total = values[0].contiguous() if len(values) == 1 else torch.stack(values).sum(0)
         return finite(total, f"the bias of {title} of {origin}")
 
+    def bands() -> Iterator[Tensor]:
+        assert part.stored.read is not None
+        rows, columns = size
+        length, width = max(size), min(size)
+        height, every = max(1, BAND // width), slice(None)
+        for start in range(0, length, height):
+            lines = slice(start, min(start + height, length))
+            band = part.stored.read(*((lines, every) if rows >= columns else (every, lines))).float()
+            finite(band, f"{title} of {origin}")
+            yield band if rows >= columns else band.T.contiguous()
+
     return Weight(
         title,
         kind,
@@ -145,6 +162,7 @@ def weight(
         first_output=first_output,
         groups=groups,
         load_stored=load_stored,
+        bands=bands if part.plain and part.stored.read is not None else None,
     )
 
 

@@ -134,7 +134,16 @@ class Finding(Record):
     """
 
     aspect: Literal[
-        "parts", "entries", "offsets", "dead", "mean", "norms", "correlations", "blocks", "recovery"
+        "parts",
+        "entries",
+        "offsets",
+        "dead",
+        "mean",
+        "norms",
+        "correlations",
+        "blocks",
+        "recovery",
+        "sample",
     ]
     random_like: bool | None
     sentence: str
