@@ -15,8 +15,8 @@ from safetensors.torch import save_file
 from obverse import __version__
 from obverse._core.errors import BadInput, ObverseError
 from obverse.weights import audit, open_weights
-from obverse.weights._layer import Settings
 from obverse.weights._origin import origin_of
+from obverse.weights._settings import Settings
 from obverse.weights._verdict import Thresholds
 from obverse.weights._workers import Refused, Task, measure
 from obverse.weights.results import RECORD

@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from .._core import BadInput, Interrupted, ObverseError, Progress, counted, one_thread, or_global, versions
 from ..shadow import check_keep
 from ._activations import own_activations
-from ._layer import Settings, audit_layer
+from ._layer import audit_layer
 from ._origin import origin_of
 from ._readers.address import is_address
 from ._readers.open import WeightSource, open_weights, settled
 from ._readers.stored import Weight
 from ._resume import header, resumable
+from ._settings import Settings
 from ._threads import side_by_side
 from ._verdict import KEEP, SAMPLES, Thresholds
 from .results import Audit, LayerAudit, with_family

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ._arrange import arrange, mean_stands_out
 from ._biases import offsets
 from ._decomposition.parts import SAFE, Parts, decompose_bands
 from ._decomposition.signs import SPARSE
 from ._decomposition.split_bands import Bands
 from ._entries import entries
-from ._layer import Settings, arrange, mean_stands_out
 from ._range import out_of_range
 from ._readers.stored import Weight
 from ._reversibility import reversals
+from ._settings import Settings
 from ._verdict import judge
 from .results import Finding, LayerAudit, Norms
 

@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 import time
-import zlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ._arrange import arrange, mean_stands_out
 from ._biases import offsets
 from ._controls import root_mean_square
 from ._decomposition.live import live_part
-from ._decomposition.parts import Parts, decompose
+from ._decomposition.parts import decompose
 from ._entries import entries
 from ._range import out_of_range
 from ._readers.stored import Weight, printable
 from ._reversibility import reversals
-from ._shuffles import Null, shuffled_null, shuffles_for
-from ._structure import Arrangement, arrangement, fourth_moment, without_signal
-from ._verdict import Thresholds, judge
-from .results import Entries, LayerAudit, Norms
+from ._settings import Settings
+from ._verdict import judge
+from .results import LayerAudit, Norms
 
 LARGE = 2**26  # entries: 268 MB in float32, of which an audit has three or four copies
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Everything but the layer itself that its numbers depend on."""
-
-    seed: int
-    thresholds: Thresholds
-    keep: float
-    samples: int
-    exact: bool | None
-
-    def generator(self, name: str) -> torch.Generator:
-        """Of one layer, whatever others there are and in whatever order they are measured."""
-        return torch.Generator().manual_seed(zlib.crc32(f"{self.seed}/{name}".encode()))
 
 
 @torch.no_grad()
@@ -134,40 +118,3 @@ def audit_layer(weight: Weight, settings: Settings, *, own: Tensor | None = None
         seconds=time.perf_counter() - began,
         mean_share=mean_share,
     )
-
-
-def arrange(centred: Tensor, parts: Parts, level: float, generator: torch.Generator) -> Arrangement:
-    """Norms, cosines and blocks of what the signal leaves: what is told as signal is not told again.
-
-    What would be remarked, less likely than `level`, must be unlikely under both nulls of heavy tails.
-    """
-    rest = without_signal(centred, parts, generator)
-    kurtosis = fourth_moment(rest) / root_mean_square(rest) ** 4 - 3
-    null = _null(rest, kurtosis, generator)
-    found = arrangement(rest, kurtosis, generator)
-    if null is None:
-        return found
-    beside = null.beside(found)
-    if beside.least_likely >= level:
-        return beside
-    # Heavy tails or a profile? Shuffled, a profile becomes tails, which are another null for what is measured
-    # without it.
-    apart = _null(rest, found.kurtosis, generator)
-    return beside.doubted(found if apart is None else apart.beside(found))
-
-
-def _null(matrix: Tensor, kurtosis: float, generator: torch.Generator) -> Null | None:
-    shuffles = shuffles_for(kurtosis, *matrix.shape)
-    return shuffled_null(matrix, kurtosis, shuffles, generator) if shuffles else None
-
-
-def mean_stands_out(found: Entries, level: float) -> bool:
-    """Whether the mean is more than chance, and as a part of rank one above the threshold of a signal.
-
-    It has a name of its own, so that it is not told as a direction.
-    """
-    times = abs(found.mean.value) / found.scale.value
-    return found.mean.p is not None and found.mean.p < level and times * found.count**0.25 > _MEAN_FROM
-
-
-_MEAN_FROM = 0.7  # of the threshold, (rows · columns)^(−1/4) standard deviations: beside noise it adds to it

@@ -14,10 +14,11 @@ import scipy.linalg  # noqa: F401  -- its BLAS takes no limit that was set befor
 
 from .. import __version__
 from .._core import BadInput, ObverseError, in_processes, on_cluster
-from ._layer import Settings, audit_layer
+from ._layer import audit_layer
 from ._origin import origin_of
 from ._readers.open import open_weights
 from ._readers.stored import Weight
+from ._settings import Settings
 from .results import LayerAudit
 
 
