@@ -308,7 +308,6 @@ def test_whole_numbers_beside_floats_are_named_and_positions_are_not():
     weights = {
         "a.weight": normal(40, 50),
         "b.weight": torch.ones(64, 48, dtype=torch.int8),
-        "b.weight_scale": torch.ones(64, 1),
         "position_ids": torch.arange(64)[None],
         "c.qweight": torch.ones(64, 6, dtype=torch.int32),
     }
