@@ -114,9 +114,12 @@ def readers() -> dict[str, Callable[..., None]]:
     """What is read by a function rather than by a command of its own."""
     from obverse.data import load, load_unlabelled
 
+    from .hub import serve_and_audit
+
     return {
         "idx1": _idx(1),
         "idx3": _idx(3),
+        "hub": serve_and_audit,
         "cifar1": _cifar(1),
         "cifar2": _cifar(2),
         "data": lambda path: _read(path, load),

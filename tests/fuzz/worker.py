@@ -17,6 +17,7 @@ from typing import Any
 from .case import OUTSIDE, SECRET, Case
 from .corpus import KEPT
 from .datasets import cifar, idx, images
+from .hub import hub
 from .pickles import pt
 from .runs import result, run, toml
 from .weights import npy, npz, onnx, safetensors, shards
@@ -25,6 +26,7 @@ from .weights import npy, npz, onnx, safetensors, shards
 FORMATS = {
     "safetensors": (3300, safetensors),
     "shards": (1700, shards),
+    "hub": (1200, hub),
     "pt": (3300, pt),
     "npz": (2200, npz),
     "npy": (1600, npy),

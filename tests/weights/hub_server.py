@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -225,6 +226,16 @@ def other(first: int = 0, last: int = 0, body: int = 0, size: int = 0) -> Reply:
         sent = (data + bytes(abs(body)))[start : stop + body]
         about = f"bytes {start + first}-{stop - 1 + last}/{len(data) + size}"
         handler.reply(206, sent, Content_Range=about)
+
+    return reply
+
+
+def silent(seconds: float) -> Reply:
+    """No answer, for longer than the client waits."""
+
+    def reply(handler: Handler, data: bytes) -> None:
+        time.sleep(seconds)
+        ranged(handler, data)
 
     return reply
 

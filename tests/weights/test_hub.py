@@ -27,7 +27,7 @@ from obverse._core import BadInput
 from obverse.weights._readers.address import Address, is_address, parse_address, spoken
 from obverse.weights._readers.open import open_weights, settled
 from obverse.weights._readers.ranges import RemoteFile
-from weights.hub_server import Hub, cut, other, ranged, refused, serving, use, whole
+from weights.hub_server import Hub, cut, other, ranged, refused, serving, silent, use, whole
 
 INDEX = "model.safetensors.index.json"
 GUESS = 2**16  # what is asked for at first
@@ -464,6 +464,14 @@ def test_a_connection_that_stays_cut_is_given_up(hub: Hub, reply: Any) -> None:
     assert torch.equal(weights[0].load(), layers()["layers.0.weight"]), "and asked again, it is read"
 
 
+def test_a_server_that_falls_silent_is_asked_again(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.1)
+    single(hub)
+    hub.plan = [ranged, silent(0.3)]
+    assert torch.equal(open_weights("hf://org/net")[0].load(), layers()["layers.0.weight"])
+    assert len(hub.from_storage()) == 3
+
+
 def test_a_busy_server_is_waited_for(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
     monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", waited.append)
@@ -534,6 +542,15 @@ def test_another_server_than_a_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) ->
     assert "check HF_ENDPOINT" in sentence("hf://org/net")
     monkeypatch.setattr("weights.hub_server.json.dumps", lambda value: '{"id": "org/net", "sha": "main"}')
     assert "expected the commit of hf://org/net as 40 digits" in sentence("hf://org/net")
+
+
+def test_a_size_that_is_no_number(hub: Hub) -> None:
+    hub.repository().commit(sharded(layers(), 2))
+    hub.headers = {"Content_Range": "many"}
+    assert "expected the interface of a hub at http://127.0.0.1" in sentence(f"hf://org/net/{INDEX}")
+    hub.headers = {"X_Linked_Size": "many"}
+    assert "bytes of hf://org/net@" in (said := sentence(f"hf://org/net/{INDEX}"))
+    assert "got no size; check HF_ENDPOINT" in said
 
 
 def test_a_password_in_the_endpoint_is_not_shown(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:

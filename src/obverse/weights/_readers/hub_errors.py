@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from json import JSONDecodeError
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -103,7 +102,7 @@ def _sentence(error: BaseException, address: Address) -> BadInput | None:
         return BadInput(f"an answer about {short} from {place}", got=_http(status), do="try again later")
     if is_transport(error) or type(error).__module__.split(".")[0].startswith("httpx"):
         return unreachable(error)
-    if isinstance(error, errors.FileMetadataError | JSONDecodeError | TypeError | KeyError | AttributeError):
+    if isinstance(error, errors.FileMetadataError | ValueError | TypeError | KeyError | AttributeError):
         got = f"another answer ({type(error).__name__}: {printable(str(error))})"
         return BadInput(f"the interface of a hub at {place}", got=got, do="check HF_ENDPOINT")
     if isinstance(error, OSError):

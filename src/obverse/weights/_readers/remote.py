@@ -69,8 +69,8 @@ def fetched(address: Address, limit: int | None = None) -> Path:
             url = package.hf_hub_url(address.repository, address.path, revision=address.revision)
             size = package.get_hf_file_metadata(url).size
             if size is None or size > limit:
-                got = "no size" if size is None else f"{size:,}"
-                raise BadInput(f"at most {limit:,} bytes of {address.short}", got=got, do=_DO)
+                got, do = ("no size", "check HF_ENDPOINT") if size is None else (f"{size:,}", _DO)
+                raise BadInput(f"at most {limit:,} bytes of {address.short}", got=got, do=do)
         return Path(package.hf_hub_download(address.repository, address.path, revision=address.revision))
 
 
