@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
+from .adapters import adapter, packed
 from .case import OUTSIDE, SECRET, Case
 from .corpus import KEPT
 from .datasets import cifar, idx, images
@@ -31,6 +32,8 @@ FORMATS = {
     "npz": (2200, npz),
     "npy": (1600, npy),
     "onnx": (2200, onnx),
+    "adapter": (1200, adapter),
+    "packed": (1200, packed),
     "idx": (1100, idx),
     "cifar": (600, cifar),
     "images": (1600, images),

@@ -16,6 +16,7 @@ PAGES = (
     "weights",
     "weights._ablation",
     "weights._compression",
+    "weights._adapters",
     "claims",
     "shadow",
     "identity",

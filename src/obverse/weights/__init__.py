@@ -11,6 +11,8 @@ from .._core import lazily
 if TYPE_CHECKING:
     from ._ablation.ablate import ablate
     from ._ablation.results import Ablation, LayerAblation, Treatment
+    from ._adapters.audit import audit_adapter
+    from ._adapters.results import AdapterAudit
     from ._against import Comparison, compare_audits
     from ._audit import audit
     from ._compression.compress import compress
@@ -32,6 +34,7 @@ __getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
     "Ablation",
+    "AdapterAudit",
     "Audit",
     "Comparison",
     "Compression",
@@ -49,6 +52,7 @@ __all__ = [
     "Weight",
     "ablate",
     "audit",
+    "audit_adapter",
     "best_multiple",
     "compare_audits",
     "compress",

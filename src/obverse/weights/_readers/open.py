@@ -38,6 +38,7 @@ _READERS: dict[str, Callable[[Path], dict[str, Stored]]] = {
 SUFFIXES = (*_READERS, ".onnx")
 _RUN = ("model.safetensors", "config.json", "metrics.jsonl")
 _NAMED = 20  # files that a refusal lists
+CONFIG, ADAPTER_FILES = "adapter_config.json", ("adapter_model.safetensors", "adapter_model.bin")
 
 
 # Everything that has weights: what `open_weights` and `audit` take.
@@ -74,6 +75,12 @@ def settled(source: Path | str) -> str:
 
 def _open_hub(source: Path | str) -> tuple[Weight, ...]:
     address = pinned(source, SUFFIXES)
+    if address.path.rpartition("/")[2] in ADAPTER_FILES:
+        raise BadInput(
+            "the weights of a model",
+            got=f"a PEFT adapter, {address}",
+            do=f"hf download {address.repository} --local-dir DIR, then obverse audit DIR",
+        )
     found = open_remote(address) if address.path.endswith(SAFETENSORS) else _open_file(fetched(address))
     return found_at(str(address), found)
 
@@ -94,7 +101,22 @@ def files_of(source: str) -> tuple[Path, ...]:
     return (path, *sorted(external_files(path))) if _suffix(path) == ".onnx" else (path,)
 
 
+def is_adapter(path: Path) -> bool:
+    """The folder of a PEFT adapter, which has no whole model beside it, or one of its files."""
+    if path.name in (CONFIG, *ADAPTER_FILES):
+        return path.is_file()
+    return any((path / name).is_file() for name in (CONFIG, *ADAPTER_FILES)) and not any(
+        (path / name).is_file() for name in ("model.safetensors", f"model{_INDEX}")
+    )
+
+
 def _open_path(path: Path) -> tuple[Weight, ...]:
+    if is_adapter(path):
+        raise BadInput(
+            "the weights of a model",
+            got=f"a PEFT adapter, {path}",
+            do="use obverse audit FOLDER, or obverse.weights.audit_adapter(folder): they audit its updates",
+        )
     try:
         if path.is_dir():
             path = file_in(path)

@@ -41,7 +41,7 @@ from ._decide import (
     print_decision,
     write_decision,
 )
-from ._subject import RECORD_AGAINST, measure, open_other, open_subject
+from ._subject import RECORD_AGAINST, check_flags, is_adapter, measure, open_other, open_subject
 from ._tables import BY, print_audit, print_comparison
 
 if TYPE_CHECKING:
@@ -73,6 +73,14 @@ def audit(
             metavar="OTHER",
             help="Say what changed from OTHER to MODEL: anything MODEL can be, or `initial`, "
             "a run's net before training.",
+            autocompletion=complete.model,
+        ),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Of a PEFT adapter: measure its updates on the weights that it was trained on.",
             autocompletion=complete.model,
         ),
     ] = None,
@@ -164,6 +172,18 @@ def audit(
     """
     options.check_choice("--fail-on", fail_on, FAIL_ON)
     options.check_choice("--by", by, BY)
+    if base is not None or is_adapter(model):
+        from .._adapters.command import run_adapter
+
+        flags: dict[str, Any] = {"against": against, "data": data, "threshold": threshold, "exact": exact}
+        flags |= {"quick": quick, "ablate": ablate, "by": by != "layer", "fail-on": fail_on != "never"}
+        unused = {"keep": keep, "samples": samples, "decide": decide, "format": format, "top": top}
+        unused |= {"prefer": prefer, "max-rank": max_rank, "jobs": jobs, "cluster": cluster}
+        flags |= {name: value is not None for name, value in unused.items()}
+        flags["data-root"] = data_root
+        check_flags([name for name, value in flags.items() if value], base, model)
+        run_adapter(model, base, layers, seed=seed, out=out, as_json=as_json)
+        return
     choose = deciding(decide, format, top, prefer, max_rank)
     if by != "layer" and (ablate or decide or against is not None):
         raise BadInput("--by for the table of one audit", got="another table", do="leave --by out")
@@ -206,8 +226,8 @@ def audit(
     subjects = [open_subject(model, data, data_root)]
     if against is not None:
         subjects.append(open_other(against, model, data, data_root))
-    flags = {"data": data, "threshold": threshold, "seed": None if seed is None else str(seed)}
-    useless = [*(name for name, value in flags.items() if value), *settings]
+    measuring = {"data": data, "threshold": threshold, "seed": None if seed is None else str(seed)}
+    useless = [*(name for name, value in measuring.items() if value), *settings]
     if useless and all(isinstance(one.net, Audit) for one in subjects):
         raise BadInput(
             "a model to measure with these settings",

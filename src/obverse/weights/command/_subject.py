@@ -86,6 +86,29 @@ def open_other(against: str, model: str, data: str | None, data_root: str | None
     return Subject(f"{path} before training", run.initial(own).eval(), x)
 
 
+def is_adapter(model: str) -> bool:
+    """Whether this is a PEFT adapter on disk."""
+    from .._readers.open import is_adapter as is_one
+
+    return is_one(Path(model))
+
+
+def check_flags(useless: list[str], base: str | None, model: str) -> None:
+    """An adapter has a table of its own, and nothing else has a base."""
+    if base is not None and not is_adapter(model):
+        raise BadInput(
+            "the folder of a PEFT adapter for --base",
+            got=model,
+            do="leave --base out; --against says what changed between two models",
+        )
+    if useless:
+        raise BadInput(
+            "--base, --layers, --seed, --out or --json for an adapter",
+            got=", ".join(f"--{name}" for name in useless),
+            do="leave it out" if "against" not in useless else "name the base with --base",
+        )
+
+
 def is_audit(path: Path) -> bool:
     """A JSON file other than the index of a folder of shards, or a directory with an audit and no weights."""
     if path.is_dir():
