@@ -161,8 +161,8 @@ def test_shadows_of_different_inputs_stay_different_where_no_level_recovers_h(se
     h = hidden(net, x)
     for depth, name in enumerate(shadow.layers, start=1):
         found = shadow.of(x, name)
-        # a hundredth of what the inputs differ by, found on half of them: they may differ by a third
-        assert differences(found) > 0.007 * differences(x), (name, shadow.level(name))
+        # a tenth of what the inputs differ by, found on half of them: they may differ by a third
+        assert differences(found) > 0.07 * differences(x), (name, shadow.level(name))
         some = x[:32]  # those that the level is found on
         before, after = (
             error(hidden(net, one.of(some, name))[depth], h[depth][:32]) for one in (plain, shadow)

@@ -13,10 +13,11 @@ from .._core import lazily
 if TYPE_CHECKING:
     from .._core import Streams, use_streams
     from ._adjust import match_norm, smooth
-    from ._calibrate import Calibration, LayerCalibration, Level
+    from ._calibrate import Calibration, LayerCalibration
     from ._distribution import ShadowLayer
     from ._fitted import FitStep, Fitted
     from ._graph import Graph, Layer, Stage
+    from ._level import Level
     from ._loss import ShadowLoss
     from ._models import OWN, check_runs, open_net, open_run_net, parse_scaling
     from ._recovery import Recovery, best_threshold, recovery, recovery_error, relative_error

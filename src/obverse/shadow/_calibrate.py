@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from math import exp, inf, isnan, log
+from math import exp, log
 from typing import Any
 
 import torch
@@ -168,101 +168,6 @@ def _best_uniform(
     cut = _minimize(lambda value: fit(value)[1], -peak, peak, points=161)
     scale, error = fit(cut)
     return scale * cut, scale, error
-
-
-@dataclass(frozen=True)
-class Level:
-    """What the whole way down from a layer ends with: x̃ is `factor` times what comes down, plus the mean of
-    each channel of the calibration data where `centred`. `theory`: the way itself takes the theory's scales,
-    which weigh the paths of a residual net against each other better than the calibrated ones there."""
-
-    factor: float = 1.0
-    centred: bool = False
-    theory: bool = False
-
-
-LEAST_SPREAD = 0.01  # of that of the inputs: 2.6 of 256 grey levels, below which images look the same
-GAIN = 0.01  # by which a level must beat one image for all inputs: the search itself is off by as much
-
-
-@dataclass(frozen=True)
-class WayDown:
-    """All that the level of a layer is found from: what comes down from it, by the scales of `theory` or not,
-    and h, which it should give back. `finish` is what the input ends with; `mean` one number a channel."""
-
-    infer: Callable[[Tensor], Tensor]
-    down: Tensor
-    h: Tensor
-    x: Tensor
-    finish: Callable[[Tensor], Tensor]
-    mean: Tensor
-    theory: bool
-
-    def error(self, level: Level) -> float:
-        around = self.mean if level.centred else torch.zeros_like(self.mean)
-        return relative_error(self.infer(self.finish(around + level.factor * self.down)), self.h)
-
-    def constant_error(self, centred: bool) -> float:
-        """Of one image for all inputs, which a factor close to 0 comes down to."""
-        around = self.mean if centred else torch.zeros_like(self.mean)
-        same = self.infer(self.finish((around + torch.zeros_like(self.down))[:1]))
-        return relative_error(same.expand_as(self.h), self.h)
-
-    def natural(self) -> float | None:
-        """The factor at which shadows differ from each other as much as the inputs do; None for no answer."""
-        wanted, have = spread(self.x), spread(self.down)
-        factor = wanted / have if have > 0 else 0.0
-        return factor if 0 < factor < inf else None
-
-
-@torch.no_grad()
-def calibrate_level(ways: Sequence[WayDown], uncalibrated: WayDown) -> Level:
-    """The level at which infer(x̃) is closest to h, of all ways, around 0 and around the mean.
-
-    h of different inputs may have so much in common that one image for all of them is closer to it than any
-    shadow. What is best then says nothing about the shadows, and would make them alike: a level that is not
-    clearly better than one image is not taken, and none that makes shadows differ by less than a hundredth
-    of what the inputs differ by. Then the shadows get the spread of the inputs, or stay as they are without
-    calibration; the second is a choice always, so that calibration does no harm on these inputs.
-    """
-    found = [_best_level(way, centred) for way in ways for centred in (False, True)]
-    alike = min(ways[0].constant_error(centred) for centred in (False, True))
-    if not min(map(_first, found)) < (1 - GAIN) * alike:
-        natural = [
-            Level(factor, centred, way.theory)
-            for way in ways
-            for centred in (False, True)
-            if (factor := way.natural()) is not None
-        ]
-        by_theory = {way.theory: way for way in ways}
-        found = [(by_theory[one.theory].error(one), one) for one in natural]
-    own = Level(theory=True)
-    return min([*found, (uncalibrated.error(own), own)], key=_first)[1]
-
-
-def _first(pair: tuple[float, Level]) -> float:
-    return inf if isnan(pair[0]) else pair[0]
-
-
-def _best_level(way: WayDown, centred: bool) -> tuple[float, Level]:
-    natural = way.natural()
-    least = -inf if natural is None else log(LEAST_SPREAD * natural)
-
-    def error_at(value: float) -> float:
-        return way.error(Level(exp(value), centred))
-
-    best, reach = max(0.0, least), log(64)
-    for _ in range(4):  # a deep net can need a level far from 1: go on where the best lies at the edge
-        low, high = max(least, best - reach), best + reach
-        best = _minimize(error_at, low, high, points=9, tolerance=0.02)  # 2 % of the factor
-        if high - best > 0.1 and (best - low > 0.1 or low == least):
-            break
-    return error_at(best), Level(exp(best), centred, way.theory)
-
-
-def spread(x: Tensor) -> float:
-    """How much rows differ from each other, as the norm of their deviations from their mean."""
-    return float((x - x.mean(0)).double().norm())
 
 
 def channel_means(x: Tensor) -> Tensor:

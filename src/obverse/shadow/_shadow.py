@@ -16,18 +16,11 @@ from torch import Tensor, fx, nn
 
 from .._core import BadInput, Source
 from . import _adjust as adjust
-from ._calibrate import (
-    Calibration,
-    Level,
-    WayDown,
-    calibrate_layer,
-    calibrate_level,
-    channel_means,
-    input_floor,
-)
+from ._calibrate import Calibration, calibrate_layer, channel_means, input_floor
 from ._fitted import FEWEST_INPUTS, MOST_INPUTS, Fits, Fitted
 from ._generate import Generation
 from ._graph import Graph, Layer, like
+from ._level import Level, WayDown, calibrate_level
 from ._maps import LinearCall
 from ._refine import refine_towards
 from ._reversal import Shape, check_keep
@@ -38,7 +31,7 @@ from ._trace import trace
 Scale = Literal["theory"] | float | Mapping[str, float]
 Keep = float | Mapping[str, float]
 Reverse = Literal["transpose", "fitted"]
-LEVEL_ROWS = 32  # inputs on which the level of a layer is found: it is one number, and takes 50 passes
+LEVEL_ROWS = 32  # inputs on which the level of a layer is found: it is one number
 
 
 class Shadow:
