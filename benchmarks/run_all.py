@@ -32,6 +32,7 @@ SCRIPTS = {
     "decompose_agreement": ("decompose_agreement",),
     "audit_block": ("audit_block", "audit_block_quick"),
     "audit_quick": ("audit_quick", "audit_quick_beside"),
+    "audit_8b": ("audit_1b",),
     "claims_stream": ("claims_stream",),
     "factorize": ("factorize_500", "factorize_1000"),
     "ladder_scale": ("ladder_linear", "ladder_2_20"),

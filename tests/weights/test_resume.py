@@ -7,14 +7,17 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from random import Random
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from obverse._core.errors import BadInput, ObverseError
+from obverse._core.records import as_record
 from obverse.weights import Thresholds, audit, open_weights
 from obverse.weights._audit import AuditInterrupted
+from obverse.weights._resume import Header, resumable
 from obverse.weights.results import RECORD, audit_text
 from training.helpers import ENVIRONMENT
 
@@ -229,6 +232,40 @@ def test_what_others_have_written_is_refused_or_dropped(model, tmp_path):
             run(model, record)
         assert words in str(refused.value), (words, refused.value)
         assert record.read_bytes() == content
+
+
+def mangled(content, chance):
+    """The bytes of a record with something changed in it, as broken disks and strangers do."""
+    spot, kind = chance.randrange(len(content)), chance.randrange(6)
+    if kind == 0:
+        return content[:spot] + bytes([chance.randrange(256)]) + content[spot + 1 :]
+    if kind == 1:
+        return content[:spot] + content[spot + chance.randrange(200) :]
+    if kind == 2:
+        return content[:spot]
+    if kind == 3:
+        other = chance.randrange(len(content))
+        return content[:spot] + content[other : other + 300] + content[spot:]
+    if kind == 4:
+        return content.replace(b": ", chance.choice([b": [", b": 1e999", b": null, ", b": -", b":"]), 3)
+    return content[:spot] + b"[" * 100_000 + content[spot:]
+
+
+def test_a_mangled_record_is_taken_up_or_refused_in_a_sentence(model, tmp_path):
+    record, chance = tmp_path / RECORD, Random(0)
+    interrupt(model, record, 3)
+    whole, weights = record.read_bytes(), open_weights(model)
+    head = as_record(json.loads(whole.splitlines()[0]), Header, "record", "here")
+    taken_up = refused = 0
+    for _ in range(300):
+        record.write_bytes(mangled(whole, chance))
+        try:
+            with resumable(record, head, weights) as found:
+                assert all(layer.name == weights[at].name for at, layer in found.done.items())
+                taken_up += 1
+        except ObverseError:
+            refused += 1
+    assert min(taken_up, refused) > 20
 
 
 def test_a_link_or_a_folder_in_its_place_is_refused(model, tmp_path):
