@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -258,6 +258,41 @@ def test_the_audit_of_a_repository_is_that_of_its_file(hub: Hub, tmp_path: Path)
     assert [replace(one, seconds=0) for one in ours.layers] == [
         replace(one, seconds=0) for one in theirs.layers
     ]
+
+
+@pytest.mark.parametrize("shape", [(600, 90), (90, 600)])
+def test_a_matrix_too_large_for_memory_is_fetched_once(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shape: tuple[int, int]
+) -> None:
+    """It is read many times, a few lines each; the numbers are those of the file on disk."""
+    monkeypatch.setattr("obverse.weights._layer.LARGE", 10_000)
+    monkeypatch.setattr("obverse.weights._readers.stored.BAND", 9000)
+    random = torch.Generator().manual_seed(0)
+    tensors = {f"{name}.weight": torch.randn(shape, generator=random).bfloat16() for name in "ab"}
+    hub.repository().commit({"model.safetensors": save(tensors)})
+    save_file(tensors, tmp_path / "local.safetensors")
+    ours, theirs = (
+        library.audit(one, samples=4, generator=torch.Generator().manual_seed(3))
+        for one in ("hf://org/net", tmp_path / "local.safetensors")
+    )
+    assert "chosen at random" in ours.layers[0].sentence
+    assert [replace(one, seconds=0) for one in ours.layers] == [
+        replace(one, seconds=0) for one in theirs.layers
+    ]
+    assert len(hub.from_storage()) == 1 + 2
+
+
+def test_where_there_is_no_room_for_a_large_matrix(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("obverse.weights._layer.LARGE", 1000)
+
+    single(hub)
+
+    def full(*words: object) -> IO[bytes]:
+        return open("/dev/full", "r+b", buffering=0)
+
+    monkeypatch.setattr("obverse.weights._readers.held.tempfile.TemporaryFile", full)
+    with pytest.raises(BadInput, match=r"room for a large tensor in .*; got No space left.*set TMPDIR"):
+        library.audit("hf://org/net")
 
 
 # The commit

@@ -81,6 +81,10 @@ class RemoteFile:
         _fetch(self, start, start + length, what, put)
         return torch.from_numpy(content)
 
+    def hand_on(self, start: int, length: int, what: str, put: Callable[[bytes], object]) -> None:
+        """The same bytes to `put`, as they come."""
+        _fetch(self, start, start + length, what, lambda at, chunk: put(chunk))
+
 
 def _fetch(
     file: RemoteFile, start: int, stop: int, what: str, put: Callable[[int, bytes], object]

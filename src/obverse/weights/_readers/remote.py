@@ -6,7 +6,6 @@ huggingface_hub already is read there.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from ..._core import MAX_JSON, BadInput, parse_json
 from .address import Address, is_safe
+from .held import Held
 from .hub_errors import library, refusals
 from .layout import weights_in
 from .ranges import RemoteFile
@@ -82,25 +82,6 @@ def _cached(address: Address) -> Path | None:
     return Path(found) if isinstance(found, str) else None
 
 
-class Held:
-    """The last tensor that several weights are cut from: it is fetched once, not once for each of them."""
-
-    def __init__(self) -> None:
-        self.shared: set[str] = set()
-        self.name, self.tensor = "", torch.empty(0)
-        self.lock = threading.Lock()
-
-    def load(self, name: str, fetch: Callable[[], Tensor]) -> Tensor:
-        if name not in self.shared:
-            return fetch()
-        with self.lock:
-            if name != self.name:
-                self.name, self.tensor = "", torch.empty(0)  # let go first: there are never two
-                self.tensor = fetch()
-                self.name = name
-            return self.tensor
-
-
 def open_one(address: Address, held: Held) -> dict[str, Stored]:
     """The tensors of one file, from the cache or the hub, in the order a reader expects."""
     path = _cached(address)
@@ -112,6 +93,7 @@ def open_one(address: Address, held: Held) -> dict[str, Stored]:
             tuple(entry["shape"]),
             DTYPES.get(entry["dtype"], entry["dtype"].lower()),
             partial(held.load, name, partial(_load, file, name, entry, start)),
+            read=_reader(file, name, entry, start, held),
         )
         for name, entry in sorted(header.items(), key=lambda item: natural(item[0]))
     }
@@ -196,9 +178,19 @@ def _no_text(metadata: object, entries: Mapping[str, Any]) -> str:
 
 
 def _load(file: RemoteFile, name: str, entry: Mapping[str, Any], start: int) -> Tensor:
-    dtype, (first, last) = _TORCH.get(entry["dtype"]), entry["data_offsets"]
-    title = printable(name)
+    dtype, (first, last), title = _TORCH.get(entry["dtype"]), entry["data_offsets"], printable(name)
     if dtype is None:
         got = printable(entry["dtype"])
         raise BadInput(f"numbers that torch knows in {title} of {file.name}", got=got, do="dequantize them")
     return file.read(start + first, last - first, title).view(dtype).reshape(entry["shape"])
+
+
+def _reader(
+    file: RemoteFile, name: str, entry: Mapping[str, Any], start: int, held: Held
+) -> Callable[[slice, slice], Tensor] | None:
+    """Parts of a matrix, all of which is fetched when the first is asked for."""
+    dtype, (first, last), shape = _TORCH.get(entry["dtype"]), entry["data_offsets"], tuple(entry["shape"])
+    if dtype is None or len(shape) != 2 or first == last:
+        return None
+    fetch = partial(file.hand_on, start + first, last - first, printable(name))
+    return partial(held.part, name, fetch, dtype, shape)
