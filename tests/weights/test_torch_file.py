@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from obverse._core.errors import BadInput
 from obverse.weights._readers.open import open_weights
@@ -193,12 +193,48 @@ def test_whole_modules_are_refused_with_what_to_do(tmp_path: Path, old: bool) ->
     assert "Custom" in refused(save(tmp_path / "own.pt", Custom(), old), "a pickle that calls")
 
 
-def test_torchscript_is_refused_with_what_to_do(tmp_path: Path) -> None:
+class Scripted(nn.Module):
+    """Modules in a module, one of them twice, and a list of tensors, which is none of its weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 4, 3)
+        self.blocks = nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.Linear(6, 5, bias=False))
+        self.again = self.first
+        self.sizes = [1, 2, 3]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.again(self.first(x)).sum() + self.blocks(torch.ones(5)).sum()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_torchscript_is_read_as_data(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    net = Scripted()
+    torch.jit.script(net).save(str(tmp_path / "script.pt"))
+    found = {one.name: one for one in open_weights(tmp_path / "script.pt")}
+    assert list(found) == ["first", "blocks.0", "blocks.2"]
+    for name, one in found.items():
+        module = net.get_submodule(name)
+        assert torch.equal(one.load(), module.weight.flatten(1))
+        bias = one.load_bias()
+        assert bias is None if module.bias is None else torch.equal(bias, module.bias)
+
+
+def test_an_archive_of_torchscript_without_content_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "script.pt"
     with zipfile.ZipFile(path, "w") as archive:  # as torch.jit.save lays it out
         for name in ("data.pkl", "constants.pkl", "code/__torch__.py", "version"):
             archive.writestr(f"script/{name}", b"")
-    assert "torch.jit.load" in refused(path, "a TorchScript archive")
+    refused(path, "a sound pickle in data.pkl")
+
+
+def test_an_object_of_another_class_than_torchscripts_is_refused(tmp_path: Path) -> None:
+    content = b"\x80\x02c__torch__x\nNet\n)\x81}b."
+    path = tmp_path / "script.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("script/data.pkl", content)
+    refused(path, "a pickle that calls __torch__x.Net")
 
 
 def repacked(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import pickle
 import struct
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from torch import Tensor, nn
 from obverse._core.errors import BadInput
 from obverse.weights._readers.module import weights_of
 from obverse.weights._readers.open import SUFFIXES, open_weights
+from weights.gguf_files import Raw, gguf_bytes, pair
 
 
 def net() -> nn.Module:
@@ -59,11 +61,26 @@ def as_arrays(state: State) -> bytes:
     return buffer.getvalue()
 
 
+def as_pickle(state: State) -> bytes:
+    return pickle.dumps({name: tensor.numpy() for name, tensor in state.items()})
+
+
+def as_gguf(state: State) -> bytes:
+    floats = {name: tensor for name, tensor in state.items() if tensor.is_floating_point()}
+    return gguf_bytes(
+        {name: Raw(tuple(one.shape[::-1]), 0, one.numpy().tobytes()) for name, one in floats.items()},
+        pair("general.alignment", 4, struct.pack("<I", 8)),
+        alignment=8,
+    )
+
+
 FORMATS: dict[str, tuple[str, Callable[[State], bytes]]] = {
     "safetensors": ("a.safetensors", save),
     "zip": ("a.pt", as_zip),
     "old": ("a.pth", as_old),
     "npz": ("A.NPZ", as_arrays),
+    "pickle": ("a.pkl", as_pickle),
+    "gguf": ("a.gguf", as_gguf),
 }
 
 
@@ -134,7 +151,7 @@ def test_what_is_no_file_of_weights(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="got no such file"):
         open_weights(tmp_path / "missing.pt")
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(BadInput, match=r"\.safetensors, .*\.onnx; got notes\.txt"):
+    with pytest.raises(BadInput, match=r"\.safetensors, .*\.onnx, .*; got .*notes\.txt"):
         open_weights(tmp_path / "notes.txt")
     os.mkfifo(tmp_path / "pipe.pt")  # reading it would wait for ever
     with pytest.raises(BadInput, match="got something else"):

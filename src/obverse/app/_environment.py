@@ -19,6 +19,8 @@ PURPOSES = {  # metadata say what an extra brings, not what for
     "cluster": "obverse claims run --cluster",
     "onnx": "obverse audit of an .onnx file",
     "hub": "obverse audit hf://org/name",
+    "gguf": "obverse audit of a .gguf file",
+    "keras": "obverse audit of a .keras or .h5 file",
     "metrics": "obverse.diversity.moments, FID and KID and IS, in features of your own",
     "inception": "obverse.diversity.moments in the features of Inception",
     "notebook": "to_frame() of results, and bars of progress in a cell",

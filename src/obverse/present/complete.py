@@ -18,7 +18,10 @@ RUNS = "runs"  # where runs are made unless --out says another place
 ARRAYS = (".npz",)
 SAMPLES = (".npz", ".npy")
 HUB = "hf://"
-WEIGHTS = (".safetensors", ".pt", ".npz", ".npy", ".onnx", ".json")
+WEIGHTS = (
+    *(".safetensors", ".pt", ".pth", ".gguf", ".keras", ".h5", ".hdf5", ".onnx", ".npz", ".npy", ".pkl"),
+    ".json",
+)
 
 
 def one_of(*words: str) -> Complete:

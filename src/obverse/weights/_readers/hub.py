@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..._core import MAX_JSON, BadInput, listed
 from .address import Address, is_commit, is_safe, parse_address
+from .gguf import split_names
 from .hub_errors import endpoint, library, refusals
 from .remote import INDEX, fetched
 from .safetensors import shard_names
@@ -86,6 +87,7 @@ def _chosen(asked: Address, address: Address, names: Iterable[str], suffixes: Se
         for index in indices
         for shard in shard_names(fetched(replace(address, path=index), limit=MAX_JSON))
     }
+    shards |= {prefix + other for name in here for other in split_names(Path(name))[1:]}
     found = [name for name in safe or here if name not in shards]
     if len(found) == 1:
         return found[0]

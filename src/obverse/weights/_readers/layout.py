@@ -35,16 +35,16 @@ _GATES = {
     4: ("input gate", "forget gate", "cell gate", "output gate"),
 }
 _PROJECTIONS = ("query", "key", "value")
-_FUSED = {"qkv", "qkv_proj", "to_qkv", "wqkv", "c_attn"}
+_FUSED = {"qkv", "qkv_proj", "to_qkv", "wqkv", "c_attn", "attn_qkv"}
 _INPUTS_FIRST = {"c_attn", "c_proj", "c_fc"}  # GPT-2's layers, where they are stored in × out
 _RECURRENT = re.compile(r"(?P<module>(?:.*\.)?)weight_(?P<side>ih|hh|hr)(?P<layer>(?:_l\d+)?(?:_reverse)?)")
 _SEPARATE = re.compile(r"(?P<module>(?:.*\.)?)(?P<which>[qkv])_proj_weight")
 _SUFFIX = re.compile(r"(\.|(?<=_proj)_)weight$")
 _PACKED = re.compile(r"(\.weight)?\.(qweight|weight|weight_packed|W_q|_data)$|_blocks$")
-_EMBEDDING = re.compile(r"embed(?!.*(proj|linear|dense|fc|norm|out))|(^|_)emb$|^wte$|^wpe$")
+_EMBEDDING = re.compile(r"embed(?!.*(proj|linear|dense|fc|norm|out))|(^|_)embd?$|^wte$|^wpe$|^token_types$")
 _EIGHT_BITS = {"int8", "uint8", "i8", "u8", "qint8", "quint8"}
 # One tensor for all experts of a layer, experts × … × …; experts.3.w1 is one expert's own
-_EXPERTS = re.compile(r"experts(?!\.\d)")
+_EXPERTS = re.compile(r"experts(?!\.\d)|_exps\.")
 # Biases, masks and scales of more than one dimension, as some files have them
 _NO_WEIGHT = re.compile(r"(.*_)?bias(_.*)?|(.*_)?mask|(.*_)?scales?(_inv)?")
 
@@ -61,9 +61,16 @@ class Layer:
 
 
 def weights_in(
-    tensors: Mapping[str, Stored], origin: str, layers: Mapping[str, Layer] | None = None
+    tensors: Mapping[str, Stored],
+    origin: str,
+    layers: Mapping[str, Layer] | None = None,
+    *,
+    file: bool = False,
 ) -> tuple[Weight, ...]:
-    """The matrices in these tensors, in their order, each once; `layers` says more about some of them."""
+    """The matrices in these tensors, in their order, each once; `layers` says more about some of them.
+
+    A `file`, as anything of which no layers are known, lists what cannot be read as numbers.
+    """
     for name in tensors:
         if len(name) > _LONGEST_NAME:
             raise BadInput(
@@ -72,7 +79,7 @@ def weights_in(
                 do="shorten it",
             )
     # a module that computes with whole numbers knows their scales; a file of weights does not
-    tensors, layers, quantized = joined(tensors, origin), layers or {}, layers is None
+    tensors, layers, quantized = joined(tensors, origin), layers or {}, file or layers is None
     known = dequantized(tensors, origin) if quantized else dict(tensors)
     tensors = {name: one for name, one in known.items() if isinstance(one, Stored)}
     gpt2 = any(
@@ -118,7 +125,11 @@ def _is_quantized(name: str, stored: Stored) -> bool:
     last = name.rpartition(".")[2]
     if len(stored.shape) < 2 or min(stored.shape) < 1 or stored.floating or _NO_WEIGHT.fullmatch(last):
         return False
-    return stored.dtype in _EIGHT_BITS or (last.endswith("weight") and stored.dtype != "bool")
+    return (
+        bool(stored.unreadable)
+        or stored.dtype in _EIGHT_BITS
+        or (last.endswith("weight") and stored.dtype != "bool")
+    )
 
 
 def _is_weight(name: str, stored: Stored, origin: str) -> bool:
@@ -238,7 +249,7 @@ def _kind(name: str, last: str, shape: tuple[int, ...], has_bias: bool) -> str:
         return "embedding"
     if last == "query_key_value" or last in _FUSED:
         return "attention"
-    if 3 <= len(shape) <= 5:
+    if 3 <= len(shape) <= 5 or last.endswith("conv1d"):  # GGUF drops the side of 1 of a depthwise one
         return "convolution"
     return "linear" if len(shape) == 2 and (has_bias or name.endswith("weight")) else "matrix"
 

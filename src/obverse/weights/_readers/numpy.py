@@ -1,4 +1,4 @@
-"""Weights in .npy and .npz files. Not for pickled arrays: those are refused, they can run code."""
+"""Weights in .npy and .npz files, those of plain numbers. Not for pickled arrays: see arrays."""
 
 from __future__ import annotations
 
@@ -34,6 +34,19 @@ def open_npy(path: Path) -> dict[str, Stored]:
     with _explained(path), path.open("rb") as file:
         header = read_header(file, path.stat().st_size, str(path), _DO)
     return {path.stem: Stored(header.shape, _dtype(header), load)}
+
+
+def pickle_in(path: Path) -> int | None:
+    """Where the pickle begins in an .npy file of objects; None for one of plain numbers."""
+    with _explained(path), path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        if version not in ((1, 0), (2, 0)):
+            return None
+        read = (
+            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        )
+        _, _, dtype = read(file)
+        return file.tell() if dtype.hasobject else None
 
 
 def open_npz(path: Path) -> dict[str, Stored]:

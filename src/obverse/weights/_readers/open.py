@@ -13,29 +13,57 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from ..._core import BadInput
-from .address import is_address
+from .address import is_address, is_safe
+from .arrays import open_pickle
+from .gguf import open_gguf, split_names
 from .hub import SAFETENSORS, pinned
+from .keras import open_keras
 from .layout import weights_in
+from .llama2c import checkpoint_in, open_llama2c, remark_on
 from .module import weights_of
-from .numpy import open_npy, open_npz
+from .numpy import open_npy, open_npz, pickle_in
 from .onnx import external_files, open_onnx
 from .remote import fetched, open_remote
 from .safetensors import open_safetensors, open_shards, shard_names
 from .stored import Stored, Weight, printable
-from .torch import open_torch
+from .tfjs import is_tfjs, open_tfjs, shards_of
+from .torch import is_torch, open_torch
 
 _INDEX = ".safetensors.index.json"
-_READERS: dict[str, Callable[[Path], dict[str, Stored]]] = {
-    ".safetensors": open_safetensors,
-    ".pt": open_torch,
-    ".pth": open_torch,
-    ".bin": open_torch,
-    ".ckpt": open_torch,
-    ".npz": open_npz,
-    ".npy": open_npy,
-    _INDEX: open_shards,
+_MODEL = "model.json"
+_PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
+
+
+def _open_npy(path: Path) -> tuple[Weight, ...]:
+    start = pickle_in(path)
+    return weights_in(open_npy(path), str(path)) if start is None else open_pickle(path, start)
+
+
+def _open_checkpoint(path: Path) -> tuple[Weight, ...]:
+    """Of torch, of llama2.c, or a pickle of arrays: their names say little."""
+    if is_torch(path):
+        return weights_in(open_torch(path), str(path))
+    if checkpoint_in(path):
+        return weights_in(open_llama2c(path), str(path))
+    return open_pickle(path)
+
+
+def _named(read: Callable[[Path], dict[str, Stored]]) -> Callable[[Path], tuple[Weight, ...]]:
+    return lambda path: weights_in(read(path), str(path))
+
+
+_READERS: dict[str, Callable[[Path], tuple[Weight, ...]]] = {
+    ".safetensors": _named(open_safetensors),
+    **dict.fromkeys(_PICKLES, _open_checkpoint),
+    ".gguf": open_gguf,
+    **dict.fromkeys((".keras", ".h5", ".hdf5"), open_keras),
+    _MODEL: open_tfjs,
+    ".onnx": open_onnx,
+    ".npz": _named(open_npz),
+    ".npy": _open_npy,
+    _INDEX: _named(open_shards),
 }
-SUFFIXES = (*_READERS, ".onnx")
+SUFFIXES = tuple(_READERS)
 _RUN = ("model.safetensors", "config.json", "metrics.jsonl")
 _NAMED = 20  # files that a refusal lists
 CONFIG, ADAPTER_FILES = "adapter_config.json", ("adapter_model.safetensors", "adapter_model.bin")
@@ -48,8 +76,9 @@ WeightSource = nn.Module | Mapping[str, Tensor] | Path | str | Sequence[Weight]
 def open_weights(source: WeightSource) -> tuple[Weight, ...]:
     """The matrices of a module, of a state dict, or of a file or folder given by its path or hf:// name.
 
-    A file is .safetensors, .pt, .npz, .npy or .onnx; a folder holds one or shards. Only names and shapes are
-    read here; each `Weight.load` reads its own tensor. What `open_weights` returned comes back as it is.
+    A file is .safetensors, .pt (or another of torch.save's), .gguf, .keras, .h5, TensorFlow.js' model.json,
+    .onnx, .npz, .npy or .pkl; a folder holds one or shards. Only names and shapes are read here; each
+    `Weight.load` reads its own tensor. What `open_weights` returned comes back as it is.
     """
     if isinstance(source, nn.Module | Mapping):
         return weights_of(source)
@@ -81,8 +110,20 @@ def _open_hub(source: Path | str) -> tuple[Weight, ...]:
             got=f"a PEFT adapter, {address}",
             do=f"hf download {address.repository} --local-dir DIR, then obverse audit DIR",
         )
-    found = open_remote(address) if address.path.endswith(SAFETENSORS) else _open_file(fetched(address))
-    return found_at(str(address), found)
+    if address.path.endswith(SAFETENSORS):
+        return found_at(str(address), open_remote(address))
+    file = fetched(address)
+    folder = address.path.rpartition("/")[0]
+    for name in _beside(file):
+        fetched(replace(address, path=f"{folder}/{name}" if folder else name))
+    return found_at(str(address), _open_file(file))
+
+
+def _beside(path: Path) -> list[str]:
+    """The other files that a split or sharded model is in, by their names in its folder."""
+    names = shards_of(path) if _suffix(path) == _MODEL else set[str]()
+    names |= set(split_names(path)) - {path.name} if _suffix(path) == ".gguf" else set()
+    return sorted(name for name in names if is_safe(name))
 
 
 def found_at(source: str, weights: Sequence[Weight]) -> tuple[Weight, ...]:
@@ -98,6 +139,8 @@ def files_of(source: str) -> tuple[Path, ...]:
     path = file_in(path) if path.is_dir() else path
     if path.name.endswith(_INDEX):
         return (path, *(path.parent / name for name in sorted(shard_names(path))))
+    if others := _beside(path):
+        return (path, *(path.parent / name for name in others))
     return (path, *sorted(external_files(path))) if _suffix(path) == ".onnx" else (path,)
 
 
@@ -129,23 +172,43 @@ def _open_file(path: Path) -> tuple[Weight, ...]:
     if not path.is_file():
         got = "something else" if path.exists() else "no such file"
         raise BadInput(f"a file of weights as {path}", got=got, do="check the path")
-    suffix = _suffix(path)
+    suffix = _suffix(path) or _by_content(path)
     if suffix is None:
         raise BadInput(
             f"a name that ends in {', '.join(SUFFIXES)}",
-            got=path.name,
+            got=path,
             do="rename or convert the file",
         )
     if path.stat().st_size == 0:
         raise BadInput(f"weights in {path}", got="an empty file", do="download or save it again")
-    if suffix == ".onnx":
-        return open_onnx(path)
-    return weights_in(_READERS[suffix](path), str(path))
+    return _READERS[suffix](path)
 
 
 def _suffix(path: Path) -> str | None:
+    """How its name ends, if that says what it is; a model.json need not be one, nor be called so."""
     name = path.name.lower()
+    if name.endswith(".json") and not name.endswith(_INDEX):
+        return _MODEL if is_tfjs(path) else None
     return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
+
+
+def _by_content(path: Path) -> str | None:
+    """What a file is whose name does not say it: where its first bytes leave no doubt."""
+    with path.open("rb") as file:
+        head = file.read(8)
+    if head[:4] == b"GGUF":
+        return ".gguf"
+    if head == b"\x89HDF\r\n\x1a\n":
+        return ".h5"
+    return ".bin" if checkpoint_in(path) else None
+
+
+def remarks(path: Path) -> list[str]:
+    """What of a file is passed over, though it is there."""
+    if not path.is_file() or (_suffix(path) or ".bin") not in _PICKLES:
+        return []
+    found = remark_on(path)
+    return [found] if found else []
 
 
 def is_run(folder: Path) -> bool:
@@ -166,6 +229,8 @@ def file_in(folder: Path) -> Path:
         return folder / _RUN[0]
     indices = [path for path in files if path.name.endswith(_INDEX)]
     shards = {name for index in indices for name in shard_names(index)}
+    shards |= {name for path in files if _suffix(path) == _MODEL for name in shards_of(path)}
+    shards |= {name for path in files if path.suffix == ".gguf" for name in split_names(path)[1:]}
     found = [path for path in files if _suffix(path) and path.name not in shards]
     if len(found) == 1:
         return found[0]

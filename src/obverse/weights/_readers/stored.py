@@ -45,10 +45,11 @@ class Stored:
     load: Callable[[], Tensor]
     identity: Hashable = None  # equal for two names of one tensor
     read: Callable[[slice, slice], Tensor] | None = None  # some rows and columns of two, where that is cheap
+    unreadable: str = ""  # why its numbers cannot be had, where they cannot
 
     @property
     def floating(self) -> bool:
-        return self.dtype in FLOATING
+        return self.dtype in FLOATING and not self.unreadable
 
 
 @dataclass(frozen=True)
@@ -174,13 +175,20 @@ def unread(name: str, stored: Stored | Packed, origin: str) -> Weight:
     else:  # safetensors says i8 and u8
         full = {"i": "int", "u": "uint"}
         dtype = re.sub(r"^[iu](?=\d)", lambda found: full[found[0]], printable(stored.dtype))
-        what = f"{dtype} numbers, which say nothing without their scales; dequantize them first"
+        plain = f"{dtype} numbers, which say nothing without their scales; dequantize them first"
+        what = stored.unreadable or plain
 
     def load() -> Tensor:
         raise BadInput(f"floating-point numbers in {title} of {origin}", got=dtype, do="dequantize it")
 
     rows, columns = max(1, stored.shape[0]), max(1, math.prod(stored.shape[1:]))
     return Weight(title, QUANTIZED, rows, columns, load, lambda: None, tensor=name, left_out=what)
+
+
+def block_order(name: str) -> tuple[int, int]:
+    """Sorts names by their block, where a file has all blocks of one kind in a row: input, blocks, output."""
+    match = re.match(r"(blk|layers)\.(\d{1,6})\.", name)
+    return (1, int(match[2])) if match else (2 if name.startswith(("output", "norm")) else 0, 0)
 
 
 def printable(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Weights in the files of torch.save, new (zip) and old. Not for whole modules or TorchScript.
+"""Weights in the files of torch.save, new (zip) and old, and of TorchScript. Not for pickled modules.
 
 The pickle inside is never run (see torch_pickle), and the numbers are read straight from their place in the
 file, so no more of it is in memory than the tensor asked for.
@@ -9,35 +9,26 @@ from __future__ import annotations
 import io
 import math
 import mmap
-import struct
 import sys
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from torch import Tensor
 
 from ..._core import BadInput
-from .disk import read_span
+from .disk import Span, member, read_span
 from .state_dict import find_tensors
 from .stored import Stored, printable
-from .torch_pickle import DO, Described, Storage, read_pickle
+from .torch_pickle import DO, Described, Module, Storage, read_pickle
 
 _LARGEST_PICKLE = 64 * 2**20  # names, shapes and plain values; a thousand tensors take 0.2 MB
 _MAGIC, _VERSION = 0x1950A86A20F9469CFC6C, 1001  # of the old format
-_ZIP, _ZIP_HEADER = b"PK\x03\x04", 30  # how a member begins, and the bytes before its name
+_MARK = _MAGIC.to_bytes(10, "little")
+_ZIP = b"PK\x03\x04"
+_READ = ("data.pkl", "data/", "byteorder")  # of an archive; the code of TorchScript is not looked at
 _AGAIN = "download it, or save it with torch.save, again"
-
-
-@dataclass(frozen=True)
-class _Record:
-    """Where the bytes of a storage are."""
-
-    start: int
-    length: int
-    title: str
 
 
 def open_torch(path: Path) -> dict[str, Stored]:
@@ -47,13 +38,38 @@ def open_torch(path: Path) -> dict[str, Stored]:
     content, records = _read_zip(path) if is_zip else _read_legacy(path)
     if isinstance(content, Described):
         content = {path.stem: content}
+    if isinstance(content, Module):
+        content = _flat(content)
     if not isinstance(content, dict):
         raise BadInput(f"a state dict in {path}", got=f"a {type(content).__name__}", do=DO)
     found = find_tensors(content, Described, str(path))
     return {name: _stored(path, name, tensor, records) for name, tensor in found.items()}
 
 
-def _stored(path: Path, name: str, tensor: Described, records: Mapping[str, _Record]) -> Stored:
+def is_torch(path: Path) -> bool:
+    """Whether torch.save wrote it: a zip archive, or the old format's mark."""
+    with path.open("rb") as file:
+        head = file.read(32)
+    return head[:4] == _ZIP or _MARK in head
+
+
+def _flat(module: Module) -> dict[str, Described]:
+    """The tensors of a module of TorchScript and of those in it, by the names of a state dict."""
+    found: dict[str, Described] = {}
+    seen: set[int] = set()
+    waiting: list[tuple[str, Module]] = [("", module)]
+    while waiting:
+        prefix, one = waiting.pop()
+        if id(one) in seen:  # two names for one module, or one that holds itself
+            continue
+        seen.add(id(one))
+        found |= {prefix + name: value for name, value in one.items() if isinstance(value, Described)}
+        below = [(f"{prefix}{name}.", value) for name, value in one.items() if isinstance(value, Module)]
+        waiting += reversed(below)
+    return found
+
+
+def _stored(path: Path, name: str, tensor: Described, records: Mapping[str, Span]) -> Stored:
     """Where to read this tensor, once its description has been found to fit the storage and the file."""
     title, storage, itemsize = printable(name), tensor.storage, tensor.dtype.itemsize
     record = records.get(storage.key)
@@ -88,12 +104,16 @@ def _stored(path: Path, name: str, tensor: Described, records: Mapping[str, _Rec
     return Stored(tensor.shape, dtype, load, (storage.key, tensor.offset, tensor.shape, tensor.stride))
 
 
-def _read_zip(path: Path) -> tuple[Any, dict[str, _Record]]:
+def _read_zip(path: Path) -> tuple[Any, dict[str, Span]]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = {info.filename: info for info in archive.infolist()}
         folder = _folder(path, members)
-        records = {name.removeprefix(folder): _record(path, info) for name, info in members.items()}
+        records = {
+            name.removeprefix(folder): member(path, info, _AGAIN)
+            for name, info in members.items()
+            if name.removeprefix(folder).startswith(_READ)
+        }
     except BadInput:
         raise
     except Exception as error:  # zipfile raises a dozen kinds on broken bytes
@@ -105,7 +125,7 @@ def _read_zip(path: Path) -> tuple[Any, dict[str, _Record]]:
     return content, {name.removeprefix("data/"): record for name, record in data.items()}
 
 
-def _content(path: Path, record: _Record) -> bytes:
+def _content(path: Path, record: Span) -> bytes:
     # Not ZipFile.read, which insists on checksums: torch can be told not to write them.
     if record.length > _LARGEST_PICKLE:
         title = f"{record.title} of {path}"
@@ -119,35 +139,10 @@ def _folder(path: Path, members: Mapping[str, zipfile.ZipInfo]) -> str:
     if len(mains) != 1:
         names = ", ".join(printable(name) for name in sorted(members)[:5]) or "no members"
         raise BadInput(f"the one data.pkl that torch.save writes in {path}", got=names, do=_AGAIN)
-    folder = mains[0].removesuffix("data.pkl")
-    if f"{folder}constants.pkl" in members:
-        raise BadInput(
-            f"a state dict in {path}",
-            got="a TorchScript archive, which is a program",
-            do="save its weights: torch.save(torch.jit.load(path).state_dict(), …), if you trust it",
-        )
-    return folder
+    return mains[0].removesuffix("data.pkl")
 
 
-def _record(path: Path, info: zipfile.ZipInfo) -> _Record:
-    """Where a member's bytes are; its own header, before them, repeats the name and may have more fields."""
-    title, room = printable(info.filename), path.stat().st_size
-    if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
-        raise BadInput(
-            f"plain bytes in {title} of {path}, as torch.save writes them",
-            got="compressed or encrypted ones, which may unfold without end",
-            do=_AGAIN,
-        )
-    mark, name, more = struct.unpack(
-        "<4s22xHH", read_span(path, info.header_offset, _ZIP_HEADER, title).numpy().tobytes()
-    )
-    start = info.header_offset + _ZIP_HEADER + name + more
-    if mark != _ZIP or info.file_size != info.compress_size or start + info.file_size > room:
-        raise BadInput(f"{title} of {path} to fit the file", got=f"{info.file_size:,} bytes", do=_AGAIN)
-    return _Record(start, info.file_size, title)
-
-
-def _read_legacy(path: Path) -> tuple[Any, dict[str, _Record]]:
+def _read_legacy(path: Path) -> tuple[Any, dict[str, Span]]:
     """Five pickles (magic number, version, system, content, keys), then count and bytes of each storage."""
     where, storages = str(path), dict[str, Storage]()
     length = min(_LARGEST_PICKLE, path.stat().st_size)
@@ -166,14 +161,14 @@ def _read_legacy(path: Path) -> tuple[Any, dict[str, _Record]]:
     return content, _old_records(path, place, keys, storages)
 
 
-def _old_records(path: Path, place: int, keys: Any, storages: Mapping[str, Storage]) -> dict[str, _Record]:
-    records: dict[str, _Record] = {}
+def _old_records(path: Path, place: int, keys: Any, storages: Mapping[str, Storage]) -> dict[str, Span]:
+    records: dict[str, Span] = {}
     room = path.stat().st_size
     for key in keys if type(keys) is list else ():
         storage = storages.get(key) if isinstance(key, str) else None
         if storage is None:
             raise BadInput(f"only storages that are used in {path}", got="another", do=_AGAIN)
-        record = _Record(place + 8, storage.count * storage.dtype.itemsize, f"storage {printable(key)}")
+        record = Span(place + 8, storage.count * storage.dtype.itemsize, f"storage {printable(key)}")
         place = record.start + record.length
         if place > room or _count(path, record) != storage.count:
             raise BadInput(f"{storage.count:,} numbers in {record.title} of {path}", got="fewer", do=_AGAIN)
@@ -181,5 +176,5 @@ def _old_records(path: Path, place: int, keys: Any, storages: Mapping[str, Stora
     return records
 
 
-def _count(path: Path, record: _Record) -> int:
+def _count(path: Path, record: Span) -> int:
     return int.from_bytes(read_span(path, record.start - 8, 8, record.title).numpy().tobytes(), "little")

@@ -1,8 +1,9 @@
-"""Reads the pickles of torch.save as lists of instructions. Not for running them: nothing is called.
+"""Reads pickles of tensors and arrays as lists of instructions. Not for running them: nothing is called.
 
 A pickle is a small program, and unpickling runs it. Here its instructions are only followed as far as they
-put together mappings, lists, numbers, text and the descriptions of tensors; any other name that it wants to
-call is refused before anything happens. Memory is bounded by the length of the pickle.
+put together mappings, lists, numbers, text and the descriptions of tensors, NumPy arrays and the modules of
+TorchScript; any other name that it wants to call is refused before anything happens. Memory is bounded by the
+length of the pickle, without the bytes of arrays.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, BinaryIO
 import torch
 
 from ..._core import BadInput
+from .pickle_arrays import CALLED, LONG, Array, Raw, Type, build, call
 from .stored import printable
 
 DO = "save only the tensors: torch.save(net.state_dict(), path), or better as .safetensors"
@@ -37,35 +39,31 @@ _PARAMETER = {"_rebuild_parameter", "_rebuild_parameter_with_state"}
 _IGNORED = {
     "torch.Size",
     "torch.device",
-    "_codecs.encode",
     "__builtin__.set",
     "builtins.set",
     "collections.Counter",
-    "numpy.dtype",
-    "numpy.ndarray",
-    "numpy.core.multiarray._reconstruct",
-    "numpy._core.multiarray._reconstruct",
-    "numpy.core.multiarray.scalar",
-    "numpy._core.multiarray.scalar",
 }
+_LISTS = "torch.jit._pickle."  # TorchScript's lists and dicts with a type
 _KNOWN = {
     "collections.OrderedDict",
     "torch.storage.UntypedStorage",
     *(f"torch.{name}" for name in _STORAGES),
     *(f"torch._utils.{name}" for name in _REBUILD | _PARAMETER),
+    *(f"{_LISTS}build_{name}list" for name in ("int", "tensor", "double", "bool")),
+    f"{_LISTS}restore_type_tag",
     *_IGNORED,
+    *CALLED,
 }
-_LITERALS = {
-    "BININT",
-    "BININT1",
-    "BININT2",
-    "LONG1",
-    "BINFLOAT",
-    "BINUNICODE",
-    "SHORT_BINUNICODE",
-    "SHORT_BINSTRING",
-    "SHORT_BINBYTES",
-    "BINBYTES",
+_SCRIPT = "__torch__"  # where TorchScript keeps its classes
+_LITERALS = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "SHORT_BINSTRING", "SHORT_BINBYTES"}
+# Text and bytes that may be long, and how far into the instruction they begin.
+_LONG = {
+    "BINUNICODE": 5,
+    "SHORT_BINUNICODE": 2,
+    "BINSTRING": 5,
+    "BINBYTES": 5,
+    "BINBYTES8": 9,
+    "BYTEARRAY8": 9,
 }
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
@@ -98,17 +96,24 @@ class Described:
     stride: tuple[Any, ...]
 
 
+class Module(dict[str, Any]):
+    """An object of TorchScript: its attributes by name."""
+
+
 # Looked up here, not in torch: there a name may bring in a whole package.
 _DTYPES = {name: one for name, one in vars(torch).items() if isinstance(one, torch.dtype)}
 MOST_SIDES = 64  # of a tensor, in torch
+_MOST_STEPS = 10_000_000
 
 
-def read_pickle(stream: BinaryIO, where: str, storages: dict[str, Storage] | None = None) -> Any:
-    """What one pickle describes: dict, list, tuple, numbers, text, `Described`; None for all else.
+def read_pickle(
+    stream: BinaryIO, where: str, storages: dict[str, Storage] | None = None, start: int = 0
+) -> Any:
+    """What one pickle describes: dict, list, tuple, numbers, text, `Described`, `Array`; None for all else.
 
-    The storages that it refers to are put into `storages`.
+    The storages that it refers to are put into `storages`; `start` is where the stream begins in its file.
     """
-    machine = _Machine(where, {} if storages is None else storages)
+    machine = _Machine(where, {} if storages is None else storages, start)
     try:
         return machine.run(stream)
     except BadInput:
@@ -124,19 +129,33 @@ class _Machine:
     What is on the stack may hold itself a million times over: it is never compared, printed or walked here.
     """
 
-    def __init__(self, where: str, storages: dict[str, Storage]) -> None:
+    def __init__(self, where: str, storages: dict[str, Storage], start: int) -> None:
         self.where = where
         self.storages = storages
+        self.start = start
         self.stack: list[Any] = []
         self.marks: list[int] = []
         self.memory: dict[int, Any] = {}
 
     def run(self, stream: BinaryIO) -> Any:
-        for opcode, argument, _ in pickletools.genops(stream):
+        for count, (opcode, argument, place) in enumerate(pickletools.genops(stream)):
             if opcode.name == "STOP":
                 return self.stack.pop()
-            self.step(opcode.name, argument)
+            if count > _MOST_STEPS:
+                raise self.refusal(f"more than {_MOST_STEPS:,} instructions")
+            if opcode.name in _LONG:
+                self.stack.append(self.literal(opcode.name, argument, place or 0))
+            else:
+                self.step(opcode.name, argument)
         raise ValueError("no end")
+
+    def literal(self, opcode: str, value: Any, place: int) -> Any:
+        """Text or bytes as they are; long ones stay where they lie."""
+        if len(value) <= LONG:
+            return value
+        is_text = "UNICODE" in opcode  # what Python 2 called a string is bytes
+        length = len(value.encode("utf-8", "surrogatepass")) if is_text else len(value)
+        return Raw(self.start + place + _LONG[opcode], length)
 
     def step(self, opcode: str, argument: Any) -> None:
         push, pop = self.stack.append, self.stack.pop
@@ -176,10 +195,13 @@ class _Machine:
         elif opcode == "REDUCE":
             name, arguments = self.last(2)
             push(self.called(name, arguments))
-        elif opcode == "BUILD":  # attributes: of a state dict, which has some, or of what is ignored
-            pop()
-            if self.stack[-1] is not None:
-                self.top(dict)
+        elif opcode == "NEWOBJ":
+            name, arguments = self.last(2)
+            if not isinstance(name, Name) or not name.path.startswith(f"{_SCRIPT}.") or arguments != ():
+                raise self.refusal("an object that is no module of TorchScript")
+            push(Module())
+        elif opcode == "BUILD":  # attributes: also of a state dict, and of what is ignored
+            self.build(pop())
         elif opcode == "BINPERSID":
             push(self.storage(pop()))
         elif opcode not in ("PROTO", "FRAME"):
@@ -200,11 +222,22 @@ class _Machine:
             raise ValueError(f"{type(self.stack[-1]).__name__} where a {kind.__name__} belongs")
         return self.stack[-1]
 
+    def build(self, state: Any) -> None:
+        target = self.stack[-1]
+        if isinstance(target, Type | Array):
+            build(target, state)
+        elif isinstance(target, Module):
+            if type(state) is dict:
+                target.update(state)
+        elif target is not None:
+            self.top(dict)
+
     def named(self, module: Any, name: Any) -> Name:
         if not isinstance(module, str) or not isinstance(name, str):
             raise ValueError("a name that is no text")
         path = f"{module}.{name}"
-        if path not in _KNOWN and not (module == "torch" and name in _DTYPES):
+        script = path.startswith(f"{_SCRIPT}.")
+        if path not in _KNOWN and not script and not (module == "torch" and name in _DTYPES):
             raise self.refusal(f"a pickle that calls {printable(path)}; nothing of it was run")
         return Name(path)
 
@@ -214,6 +247,10 @@ class _Machine:
         last = path.rpartition(".")[2]
         if path in _IGNORED:
             return None
+        if path in CALLED:
+            return call(path, arguments)
+        if path.startswith(_LISTS):
+            return arguments[0]
         if last in _PARAMETER and isinstance(arguments[0], Described):
             return arguments[0]
         if last in _REBUILD and isinstance(arguments[0], Storage):

@@ -62,8 +62,9 @@ def audit(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="Weight file (.safetensors, .pt, .npz, .npy, .onnx), folder of shards, "
-            "hf://org/name\\[@revision]\\[/file], run directory, or an audit.json made before.",
+            help="Weight file (.safetensors, .pt, .gguf, .keras, .h5, .onnx, .npz, a model.json of "
+            "TensorFlow.js, …), folder of shards, hf://org/name\\[@revision]\\[/file], run directory, or an "
+            "audit.json made before.",
             autocompletion=complete.model,
         ),
     ],

@@ -35,7 +35,7 @@ class Subject:
 
 def open_subject(source: str, data: str | None, data_root: str | None) -> Subject:
     """An audit, the net of a run with its data, or weights."""
-    from .._readers.open import open_weights
+    from .._readers.open import open_weights, remarks
 
     if is_address(source):
         return open_repository(source, data)
@@ -44,7 +44,10 @@ def open_subject(source: str, data: str | None, data_root: str | None) -> Subjec
         return Subject(str(path), read_audit(path))
     if data is None:
         file = taken(path)
-        return Subject(str(file), open_weights(file))
+        weights = open_weights(file)
+        for remark in remarks(file):
+            typer.echo(f"{named(file.name)}: {remark}", err=True)
+        return Subject(str(file), weights)
     run, own = open_run(path, data_root)
     return Subject(str(path), run.trained(own), inputs(path, run, own, data, data_root))
 
@@ -110,10 +113,14 @@ def check_flags(useless: list[str], base: str | None, model: str) -> None:
 
 
 def is_audit(path: Path) -> bool:
-    """A JSON file other than the index of a folder of shards, or a directory with an audit and no weights."""
+    """A JSON file that isn't itself weights or their index, or a directory with an audit and no weights."""
+    from .._readers.open import SUFFIXES
+    from .._readers.tfjs import is_tfjs
+
     if path.is_dir():
-        return (path / NAME).is_file() and not any(path.glob("*.safetensors*"))
-    return path.suffix == ".json" and not path.name.endswith(".index.json")
+        others = [one.name.lower() for one in path.iterdir()] if (path / NAME).is_file() else []
+        return bool(others) and not any(name.endswith(SUFFIXES) for name in others)
+    return path.suffix == ".json" and not path.name.endswith(".index.json") and not is_tfjs(path)
 
 
 def open_run(path: Path, data_root: str | None, flag: str = "--data") -> tuple[NetRun, Dataset]:
