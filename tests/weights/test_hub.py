@@ -27,6 +27,7 @@ from obverse._core import BadInput
 from obverse.weights._readers.address import Address, is_address, parse_address, spoken
 from obverse.weights._readers.open import open_weights, settled
 from obverse.weights._readers.ranges import RemoteFile
+from weights.gguf_files import Raw, gguf_bytes
 from weights.hub_server import Hub, cut, other, ranged, refused, serving, silent, use, whole
 
 INDEX = "model.safetensors.index.json"
@@ -399,6 +400,15 @@ def test_shards_count_as_one_file_and_a_folder_can_be_named(hub: Hub) -> None:
     assert settled("hf://org/net").endswith("/other.safetensors")
     assert settled("hf://org/net/text").endswith(f"/text/{INDEX}")
     assert len(open_weights("hf://org/net/text")) == 4
+
+
+def test_the_parts_of_a_split_gguf_are_fetched_together(hub: Hub) -> None:
+    parts = {
+        f"m-{at + 1:05}-of-00002.gguf": gguf_bytes({f"blk.{at}.a.weight": Raw((5, 4), 0, bytes(80))})
+        for at in range(2)
+    }
+    hub.repository().commit(parts | {"README.md": b"# net"})
+    assert [one.name for one in open_weights("hf://org/net")] == ["blk.0.a", "blk.1.a"]
 
 
 def test_where_several_are_meant_none_is_taken(hub: Hub) -> None:

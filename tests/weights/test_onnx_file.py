@@ -75,6 +75,19 @@ def test_gemm_is_turned_as_it_says(tmp_path: Path, transposed: int) -> None:
     np.testing.assert_allclose(x @ found.load().numpy().T + bias_of(found), y, **CLOSE)
 
 
+def test_vectors_of_many_dimensions_are_no_layers(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Add", ["a", "b"], ["c"]),
+        helper.make_node("Mul", ["c", "s"], ["y"]),
+    ]
+    weights = {"w": array(4, 3, seed=1), "b": array(1, 1, 3, seed=2), "s": array(1, 3, seed=3)}
+    model(tmp_path / "a.onnx", nodes, array(2, 5, 4), weights)
+    found = only(tmp_path / "a.onnx")
+    assert (found.name, found.rows, found.columns) == ("w", 3, 4)
+    np.testing.assert_array_equal(bias_of(found), weights["b"].ravel())
+
+
 def test_matmul_has_its_inputs_first_and_its_bias_behind_it(tmp_path: Path) -> None:
     x = array(2, 5, 4)
     nodes = [

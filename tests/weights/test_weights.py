@@ -290,6 +290,39 @@ def test_what_is_no_weight_is_left_out() -> None:
     assert list(by_name(net)) == ["fc"]
 
 
+def test_tokens_are_no_convolutions_and_one_token_is_no_matrix() -> None:
+    found = weights_of(
+        {
+            "cls_token": torch.randn(1, 1, 8),
+            "register_tokens": torch.randn(1, 4, 8),
+            "pos_embed": torch.randn(1, 5, 8),
+            "final_conv.weight": torch.randn(1, 8, 1),
+            "patch.weight": torch.randn(8, 3, 2, 2),
+        }
+    )
+    assert [(one.name, one.kind, one.rows, one.columns) for one in found] == [
+        ("register_tokens", "matrix", 4, 8),
+        ("pos_embed", "embedding", 5, 8),
+        ("final_conv", "convolution", 1, 8),
+        ("patch", "convolution", 8, 12),
+    ]
+
+
+def test_the_bias_tells_a_transposed_convolution() -> None:
+    net = nn.ConvTranspose2d(4, 6, 3)
+    found = weights_of({f"up.{name}": tensor for name, tensor in net.state_dict().items()})[0]
+    (expected,) = weights_of(net)
+    assert (found.rows, found.columns) == (6, 36)
+    assert torch.equal(found.load(), expected.load())
+    assert torch.equal(found.load_bias(), net.bias)
+
+
+def test_what_has_a_bias_is_no_embedding() -> None:
+    net = nn.Linear(5, 7)
+    state = {f"embedding_hidden_mapping_in.{name}": tensor for name, tensor in net.state_dict().items()}
+    assert [one.kind for one in weights_of(state)] == ["linear"]
+
+
 def test_kinds_by_name_and_shape() -> None:
     found = by_name(
         {

@@ -139,6 +139,8 @@ def _walked(top: Any, region: Region) -> Iterator[tuple[Place, Stored]]:
         if mark in seen or len(place) > _DEEPEST:  # two names for one group, or one that holds itself
             continue
         seen.add(mark)
+        if not all(isinstance(name, str) for name in one):  # else bytes
+            raise BadInput(f"names in UTF-8 in {region.path}", got="other bytes", do=DO)
         names = [name for name in sorted(one, key=_natural) if place or name not in _SKIPPED]
         count += len(names)
         if count > _MOST_NAMES:

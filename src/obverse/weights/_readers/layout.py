@@ -147,7 +147,12 @@ def _is_weight(name: str, stored: Stored, origin: str) -> bool:
             got=f"shape {stored.shape}",
             do="remove the empty tensor",
         )
-    return stored.floating
+    return stored.floating and not _is_vector(name, stored.shape)
+
+
+def _is_vector(name: str, shape: tuple[int, ...]) -> bool:
+    """One row under many dimensions, such as the token of a class; what is called a weight is one."""
+    return len(shape) > 2 and math.prod(shape[:-1]) == 1 and not name.endswith(("weight", "kernel"))
 
 
 def _matrices(
@@ -182,8 +187,8 @@ def _matrices(
         kind, start = "attention", "qkv".index(match["which"]) * rows
         bias = tensors.get(f"{match['module']}in_proj_bias")
         offsets = _rows_of(bias, 3 * rows, slice(start, start + rows))
-    if kind == "embedding" and len(shape) > 2 and math.prod(shape[:-2]) == 1:
-        rows, columns = shape[-2:]  # a table of positions, 1 × count × width
+    if kind in ("embedding", "matrix") and layer is None and len(shape) > 2 and math.prod(shape[:-2]) == 1:
+        rows, columns = shape[-2:]  # a table of positions or tokens, 1 × count × width
     module = layer.module if layer else None
     if groups > 1 and min(rows // groups, columns) >= _GROUP_FROM:
         for index in range(groups):
@@ -236,19 +241,24 @@ def outputs_first(values: Tensor, groups: int = 1) -> Tensor:
 
 
 def _stored_inputs_first(last: str, shape: tuple[int, ...], gpt2: bool, bias: Stored | None) -> bool:
-    """Is this matrix in × out? Its bias tells where the sides differ; GPT-2's fused layer speaks for all."""
+    """Is this matrix in × out? Its bias tells where the sides differ; GPT-2's fused layer speaks for all.
+
+    So does the bias of a transposed convolution: any other has an entry for each of the first side.
+    """
+    if shape[0] != shape[1] and bias is not None:
+        return bias.shape == shape[1:2]
     if len(shape) != 2:
         return False
-    if shape[0] != shape[1] and bias is not None:
-        return bias.shape == shape[1:]
     return gpt2 and last in _INPUTS_FIRST
 
 
 def _kind(name: str, last: str, shape: tuple[int, ...], has_bias: bool) -> str:
-    if _EMBEDDING.search(last) and (len(shape) == 2 or shape[0] == 1):
+    if _EMBEDDING.search(last) and (len(shape) == 2 or shape[0] == 1) and not has_bias:
         return "embedding"
     if last == "query_key_value" or last in _FUSED:
         return "attention"
+    if len(shape) == 3 and shape[0] == 1 and not name.endswith("weight"):
+        return "matrix"  # some tokens, for every image of a batch
     if 3 <= len(shape) <= 5 or last.endswith("conv1d"):  # GGUF drops the side of 1 of a depthwise one
         return "convolution"
     return "linear" if len(shape) == 2 and (has_bias or name.endswith("weight")) else "matrix"

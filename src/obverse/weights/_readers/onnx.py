@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,8 @@ def open_onnx(path: Path) -> tuple[Weight, ...]:
                 layers[name] = _checked(layer, stored[name], f"{printable(name)} in {path}")
                 if name.startswith("onnx::") and node.name:
                     titles[name] = node.name
-    named = {title: stored[name] for name, title in titles.items()}
+    # What no node uses as a weight and is one row is something to add or multiply by.
+    named = {title: stored[name] if name in layers else _flat(stored[name]) for name, title in titles.items()}
     return weights_in(named | recurrent, str(path), {titles[name]: one for name, one in layers.items()})
 
 
@@ -85,6 +87,13 @@ def _stored(path: Path, tensor: Any, kind: str) -> Stored:
     if got != needed:
         raise BadInput(f"{needed:,} bytes or numbers for {where}", got=f"{got:,}", do=_DO)
     return Stored(shape, name, lambda: _values(tensor, dtype).reshape(shape))
+
+
+def _flat(stored: Stored) -> Stored:
+    """A vector as such, however many dimensions of one it has."""
+    if len(stored.shape) < 2 or sum(side != 1 for side in stored.shape) > 1:
+        return stored
+    return replace(stored, shape=(math.prod(stored.shape),), load=lambda: stored.load().flatten())
 
 
 def _no_numbers(where: str, kind: str) -> Tensor:
