@@ -145,7 +145,7 @@ def test_modules_behind_a_front_door_begin_with_an_underscore():
     assert wrong == []
 
 
-PAPERS = ("alm", "identity", "ladder", "vae", "gan")
+PAPERS = ("alm", "identity", "ladder", "vae", "gan", "tools")
 
 
 def test_public_names_exist_and_are_no_modules_behind_the_door():

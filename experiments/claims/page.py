@@ -60,10 +60,10 @@ def depths() -> str:
 def verdicts() -> str:
     first = read_sweep(RESULTS / "reversibility")
     reversible = [*first, *read_sweep(RESULTS / "trained"), *read_sweep(RESULTS / "hypothesis")]
-    identity, ladder, generative = (
-        list(read_sweep(RESULTS / name)) for name in ("identity", "ladder", "generative")
+    identity, ladder, generative, tools = (
+        list(read_sweep(RESULTS / name)) for name in ("identity", "ladder", "generative", "tools")
     )
-    outcomes = reversible + identity + ladder + generative
+    outcomes = reversible + identity + ladder + generative + tools
     failed = [outcome for outcome in outcomes if outcome.verdict == "failed"]
     found = Counter(outcome.verdict for outcome in outcomes)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in found.most_common())
@@ -91,6 +91,13 @@ More on these, with pictures: [the ladder](ladder.md).
 More on these: [diversity](diversity.md), [generators](generators.md).
 
 {table(heads, list(map(row, generative)))}
+
+### Tools in use
+
+Rules that tools apply to trained weights, and what they do on weights whose parts are known; more in
+[selection](selection.md).
+
+{table(heads, list(map(row, tools)))}
 
 ### How deep does it go?
 

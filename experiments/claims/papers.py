@@ -16,6 +16,7 @@ PAPERS = {  # by the first part of a claim's id, in the order of the table
     "ladder": "Locally connected ReLU nets, 2019",
     "vae": "Generative Models, 2018",
     "gan": "Generative Models, 2018",
+    "tools": "Tools in use",
 }
 WHERE = (  # how sources begin: what is left is the place in the paper
     "Arora, Liang & Ma 2015, ",

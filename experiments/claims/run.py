@@ -23,6 +23,7 @@ SWEEPS = {
     "identity": ("identity.*",),
     "ladder": ("ladder.*",),
     "generative": ("vae.*", "gan.*"),
+    "tools": ("tools.*",),
 }
 
 

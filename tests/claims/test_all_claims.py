@@ -48,6 +48,8 @@ def test_there_are_claims_about_the_whole_of_each_paper():
         "birthday.support", "birthday.confidence", "birthday.none-seen",
     ):  # fmt: skip
         assert f"gan.{statement}" in named, statement
+    for statement in ("spectrum.noise", "spectrum.rank", "decompose.noise", "decompose.rank"):
+        assert f"tools.{statement}" in named, statement
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))

@@ -13,7 +13,8 @@ from pathlib import Path
 from .._core import BadInput
 from ._claim import Claim
 
-PAPERS = ("alm", "identity", "ladder", "vae", "gan")  # the packages of claims beside this file, one a paper
+# The packages of claims beside this file: one per paper, and one for the rules of tools in use.
+PAPERS = ("alm", "identity", "ladder", "vae", "gan", "tools")
 PREFIX = "obverse_claims_"  # of the name that a user's file has as a module
 _CLAIMS: dict[str, tuple[str, Claim]] = {}  # by id, with the module that registered it
 _LOADING: list[str] = []  # the user's file that is being run
