@@ -144,8 +144,8 @@ def tuning_text() -> str:
         seeds = ", ".join(map(str, matrices))
         parts += [
             f"Seeds that were run: {seeds}. Nat per byte of the new text: {before:.3f} before, {after:.3f} "
-            f"with matrices chosen at random. The best and the worst of the {RANDOM} random choices of a seed "
-            f"are {spread_of_random(matrices)} mnat apart: about so much there is to win or to lose.",
+            f"with matrices chosen at random. The best and the worst of the {RANDOM} random choices of a "
+            f"seed are {spread_of_random(matrices)} mnat apart: about so much there is to win or to lose.",
             "A quarter of the matrices of each kind, trained whole:",
             tuned_table(matrices) if len(matrices) >= FEW else few(matrices),
         ]

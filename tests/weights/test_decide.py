@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch import nn
 
 import obverse
 from obverse._core import BadInput
-from obverse.weights import compress, decide, decompose
+from obverse.weights import compress, decide, decompose, difference
 from obverse.weights.results import Audit, Interval, LayerAudit, read_audit, write_audit
 from training.helpers import files_below
 from weights.made_audits import made_audit, made_layer, made_parts, unmeasured
@@ -174,6 +175,49 @@ def test_peft_adapts_these_modules_with_these_ranks():
     assert found == {name: (rank, 1.0) for name, rank in decision.ranks.items()}
     assert {"layers.1.up", "encoder.layers.1.up", "layers.10.down"} <= found.keys()
     assert "layers.0.up" not in found
+
+
+# What changed
+
+
+def nets_before_and_after() -> tuple[nn.Module, nn.Module]:
+    """From base to tuned: a rank of 2 and of 5, rounding, nothing, and everything with 3 directions."""
+    torch.manual_seed(6)
+    base = nn.Sequential(*(nn.Linear(64, 96) for _ in range(5)))
+    tuned = deepcopy(base)
+    with torch.no_grad():
+        for net in (base, tuned):  # both are stored so
+            for one in net:
+                one.weight.copy_(one.weight.bfloat16())
+        for at, rank in ((0, 2), (1, 5), (4, 3)):
+            update = 0.05 * torch.randn(96, rank) @ torch.randn(rank, 64)
+            noise = 0.02 * torch.randn(96, 64) if at == 4 else 0
+            tuned[at].weight.copy_((base[at].weight + update + noise).bfloat16())
+        finer = nn.Linear(64, 96).weight
+        tuned[2].weight.copy_(finer)
+        base[2].weight.copy_(finer.bfloat16())
+    return tuned, base
+
+
+def test_of_a_difference_the_ranks_are_those_of_what_changed():
+    changed = difference(*nets_before_and_after())
+    decision = decide(changed, "lora")
+    assert decision.ranks == {"0": 2, "1": 5, "4": 3}
+    net = [f"model.{at}" for at in range(5)]
+    assert ranks_in_peft(json.loads(decision.text), net) == {"model.0": 2, "model.1": 5, "model.4": 3}
+    assert decision.notes[0] == "obverse audit Sequential --against Sequential --decide lora --format peft"
+    said = "\n".join(decision.notes)
+    assert "stands out of the change from base to tuned (in noise a false one" in said
+    assert "Left out: 2: nothing but rounding." in said
+    assert "Left out: 3: identical." in said
+    assert "More than these directions changed in 4: " in said
+    assert said.endswith("needs the same ranks, is unproven.")
+    for kind, format in (("compress", None), ("lora", "axolotl")):
+        with pytest.raises(BadInput, match="the audit of one net for this format; got what changed"):
+            decide(changed, kind, format=format)
+    base = nets_before_and_after()[1]
+    with pytest.raises(BadInput, match="a direction stands out of the change; got none in 5 layers"):
+        decide(difference(base, base), "lora")
 
 
 # axolotl

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..._core import listed, printable
-from ..results import Audit, Interval, LayerAudit, Verdict
+from .._difference.results import Change, Difference, LayerDifference
+from ..results import GRADES, Audit, Interval, LayerAudit
 
 MOST_NAMED = 6  # layers in one note
 _PART = re.compile(r" \((?P<part>[^()]*)\)$")
@@ -15,6 +16,7 @@ _PROJECTIONS = ("query", "key", "value")
 _LONGEST = 200  # of a name: the audit cuts longer ones
 _ATTENTION = re.compile(r"(?P<module>(.*\.)?)(in|q)_proj(_weight)?")
 READ = "nn.MultiheadAttention reads its weight without calling it"
+TAKEN_APART: tuple[Change, ...] = ("directions", "dense", "scattered", "changed")
 NOT_LINEAR = {
     "embedding": "an embedding",
     "convolution": "a convolution",
@@ -32,11 +34,11 @@ class Candidate:
     kind: str
     rows: int
     columns: int
-    verdict: Verdict
+    verdict: str  # or what became of it, from base to tuned
     rank: int | None
     at_least: bool  # there may be more directions
     has_mean: bool  # one of them is the mean of all entries
-    share: Interval | None  # of the energy, like random numbers
+    share: Interval | None = None  # of the energy, like random numbers
 
     @property
     def module(self) -> str:
@@ -77,8 +79,17 @@ class Module:
         return sum(one.rows for one in self.matrices) + self.matrices[0].columns
 
 
-def candidates(audit: Audit) -> tuple[Candidate, ...]:
-    return tuple(map(candidate, audit.layers))
+def candidates(found: Audit | Difference) -> tuple[Candidate, ...]:
+    if isinstance(found, Difference):
+        return tuple(map(of_change, found.layers))
+    return tuple(map(candidate, found.layers))
+
+
+def of_change(layer: LayerDifference) -> Candidate:
+    """The directions of what changed."""
+    rank = None if layer.rank is None else max(0, min(layer.rank, layer.rows, layer.columns))
+    size = (layer.kind, layer.rows, layer.columns)
+    return Candidate(printable(layer.name), "", *size, layer.change, rank, layer.rank_is_bound, False)
 
 
 def candidate(layer: LayerAudit) -> Candidate:
@@ -101,11 +112,11 @@ def candidate(layer: LayerAudit) -> Candidate:
 
 def why_no_signal(one: Candidate) -> str:
     """Why there is nothing to choose in this matrix; empty where there is."""
-    if one.rank is None:
-        return "not judged"
-    if one.rank == 0:
-        return "cannot tell" if one.verdict == "cannot tell" else "no direction stands out from noise"
-    return ""
+    if one.rank:
+        return ""
+    if one.rank is None or one.verdict not in (*GRADES, *TAKEN_APART):
+        return one.verdict
+    return "cannot tell" if one.verdict == "cannot tell" else "no direction stands out from noise"
 
 
 def why_not_pasted(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..._core import BadInput
+from .._difference.results import Difference
 from ..results import Audit
 from . import axolotl, compress, peft
 from .kinds import FORMATS, PREFER, TOP
@@ -12,7 +13,7 @@ from .results import Decision
 
 
 def decide(
-    audit: Audit,
+    audit: Audit | Difference,
     kind: str,
     *,
     format: str | None = None,
@@ -24,9 +25,16 @@ def decide(
 
     `kind` is "lora" or "compress"; the `format` of "lora" is "peft" (the default), with at most `max_rank`
     directions per layer, or "axolotl", with the `top` percent of each kind of matrix, those first that have
-    most "signal" or are most "random", as `prefer` says. Raises `BadInput` where there is nothing to choose.
+    most "signal" or are most "random", as `prefer` says. Of a `Difference` the ranks are those of what
+    changed, for "peft" alone. Raises `BadInput` where there is nothing to choose.
     """
     format = check(kind, format, top=top, prefer=prefer, max_rank=max_rank)
+    if isinstance(audit, Difference):
+        if format != "peft":
+            raise BadInput(
+                "the audit of one net for this format", got="what changed between two", do="use lora and peft"
+            )
+        return peft.for_peft(audit, max_rank=max_rank)
     if kind == "compress":
         return compress.for_compress(audit)
     if format == "axolotl":

@@ -8,14 +8,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._core import BadInput, counted, listed
+from .._difference.results import Change, Difference
 from ..results import Audit
 from .candidates import MOST_NAMED, Module, candidates, left_out_lines, linear_modules
 from .kinds import NAMES
 from .results import Decision
-from .words import base_unproven, begun, chance, more_directions
+from .words import begun, more_directions, stands_out, unproven
+
+MORE: tuple[Change, ...] = ("dense", "scattered", "changed", "in a few rows", "in a few columns")
 
 
-def for_peft(audit: Audit, *, max_rank: int | None = None) -> Decision:
+def for_peft(audit: Audit | Difference, *, max_rank: int | None = None) -> Decision:
     """Every linear layer with a signal, with the number of its directions as rank."""
     found = candidates(audit)
     modules, left_out = linear_modules(found)
@@ -25,14 +28,14 @@ def for_peft(audit: Audit, *, max_rank: int | None = None) -> Decision:
     others = {one.module for one in found if one.module}
     notes = [
         begun(audit, "--decide lora --format peft" + (f" --max-rank {max_rank}" if max_rank else "")),
-        f"Chosen: {counted(len(modules), 'linear layer')} in which at least one direction stands out from "
-        f"noise{chance(audit)}. r is the number of these directions, and alpha = r: every update enters with "
+        f"Chosen: {counted(len(modules), 'linear layer')} in which at least one direction "
+        f"{stands_out(audit)}. r is the number of these directions, and alpha = r: every update enters with "
         "factor 1.",
         *_remarks(modules, ranks, max_rank),
         *left_out_lines(left_out),
         "Names are those of the audited file. PEFT looks for them at the end of the names in the net. Of "
         "tied weights only the first name is listed.",
-        base_unproven("where fine-tuning helps, or with which rank"),
+        unproven(audit),
     ]
     return Decision(
         kind="lora",
@@ -45,7 +48,13 @@ def for_peft(audit: Audit, *, max_rank: int | None = None) -> Decision:
     )
 
 
-def nothing_stands_out(audit: Audit) -> BadInput:
+def nothing_stands_out(audit: Audit | Difference) -> BadInput:
+    if isinstance(audit, Difference):
+        return BadInput(
+            "a linear layer in which a direction stands out of the change",
+            got=f"none in {counted(len(audit.layers), 'layer')}: {audit.summary}",
+            do="there is nothing to choose: leave --decide out",
+        )
     judged = sum(layer.verdict != "not judged" for layer in audit.layers)
     return BadInput(
         "a linear layer in which a direction stands out from noise",
@@ -84,6 +93,11 @@ def pattern(name: str, others: set[str]) -> str:
 
 def _remarks(modules: Sequence[Module], ranks: dict[str, int], max_rank: int | None) -> list[str]:
     lines = more_directions([one.name for one in modules if one.at_least], "r")
+    if more := [one.name for one in modules if any(part.verdict in MORE for part in one.matrices)]:
+        lines.append(
+            f"More than these directions changed in {listed(more, MOST_NAMED)}: an update of rank r does not "
+            "carry all of it."
+        )
     if means := [one.name for one in modules if any(part.has_mean for part in one.matrices)]:
         lines.append(f"The mean of all entries counts as a direction in {listed(means, MOST_NAMED)}.")
     if fused := [one.name for one in modules if len(one.matrices) > 1]:
