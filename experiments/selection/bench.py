@@ -4,8 +4,7 @@
 
 Noise: how many directions each rule calls signal (or keeps) where there are none. Order: how often a rule
 puts a matrix with a planted signal before one of noise of the same shape. Ranks: how often the rank of a
-low-rank update is exactly found in noise, as in a difference of two checkpoints. Each cell is written as it
-is done.
+low-rank update is exactly found in normal noise. Each cell is written as it is done.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from .._lab.result_files import measure
 from ..parts.matrices import noise, planted
@@ -68,29 +66,13 @@ def in_order(name: str, rows: int, columns: int, times: float, spread: float) ->
     return {"pairs": PAIRS, "won": won}
 
 
-def rounded_difference(
-    rows: int, columns: int, rank: int, times: float, generator: torch.Generator
-) -> Tensor:
-    """Of two checkpoints in bf16: weights, and the same with an update of that rank, both rounded.
-
-    The strength is in multiples of the threshold for noise of the energy that rounding has.
-    """
-    base = 0.02 * torch.randn(rows, columns, generator=generator)
-    error = float(2**0.5 * (base.bfloat16().float() - base).square().mean().sqrt())
-    update = planted(rows, columns, rank, times, 0.0, generator).signal * error
-    return (base + update).bfloat16().float() - base.bfloat16().float()
-
-
-def exact_ranks(name: str, rows: int, columns: int, rank: int, times: float, kind: str) -> dict[str, Any]:
+def exact_ranks(name: str, rows: int, columns: int, rank: int, times: float) -> dict[str, Any]:
     """In how many draws each rule counts exactly the rank that was planted."""
     generator = generator_of(name)
     exact: dict[str, int] = {}
     total: dict[str, int] = {}
     for _ in range(PAIRS):
-        if kind == "rounding":
-            matrix = rounded_difference(rows, columns, rank, times, generator)
-        else:
-            matrix = planted(rows, columns, rank, times, 0.0, generator).matrix
+        matrix = planted(rows, columns, rank, times, 0.0, generator).matrix
         for rule, many in counts(matrix).items():
             exact[rule] = exact.get(rule, 0) + (many == rank)
             total[rule] = total.get(rule, 0) + many
@@ -106,11 +88,10 @@ def run(out: Path = RESULTS, small: bool = False) -> None:
     measure(out / "noise.json", {"draws": DRAWS}, cells)
     cells = {}
     for rows, columns in UPDATES:
-        for kind in ("normal", "rounding"):
-            for rank in RANKS:
-                for times in STRENGTHS:
-                    name = f"{rows}×{columns}, {kind}, rank {rank}, {times:g}"
-                    cells[name] = partial(exact_ranks, name, rows, columns, rank, times, kind)
+        for rank in RANKS:
+            for times in STRENGTHS:
+                name = f"{rows}×{columns}, normal, rank {rank}, {times:g}"
+                cells[name] = partial(exact_ranks, name, rows, columns, rank, times)
     measure(out / "ranks.json", {"draws": PAIRS}, cells)
     cells = {}
     for rows, columns in ORDERED:

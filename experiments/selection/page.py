@@ -53,23 +53,22 @@ def noise_table() -> str:
     return table(["shape", "spread", "matrices", *COUNTING], rows)
 
 
-def pooled_ranks(kind: str) -> dict[tuple[int, float], tuple[int, dict[str, int]]]:
+def pooled_ranks() -> dict[tuple[int, float], tuple[int, dict[str, int]]]:
     """By rank and strength: draws and exact counts, all shapes together."""
     found: dict[tuple[int, float], tuple[int, dict[str, int]]] = {}
     for name, cell in entries("ranks").items():
-        _, of, rank, times = name.split(", ")
-        if of == kind:
-            key = int(rank.removeprefix("rank ")), float(times)
-            draws, exact = found.get(key, (0, {}))
-            sums = {rule: exact.get(rule, 0) + count for rule, count in cell["exact"].items()}
-            found[key] = draws + cell["draws"], sums
+        _, _, rank, times = name.split(", ")
+        key = int(rank.removeprefix("rank ")), float(times)
+        draws, exact = found.get(key, (0, {}))
+        sums = {rule: exact.get(rule, 0) + count for rule, count in cell["exact"].items()}
+        found[key] = draws + cell["draws"], sums
     return found
 
 
-def ranks_table(kind: str) -> str:
+def ranks_table() -> str:
     rows = [
         [str(rank), f"{times:g}", *(f"{100 * exact[rule] / draws:.0f}" for rule in COUNTING)]
-        for (rank, times), (draws, exact) in sorted(pooled_ranks(kind).items())
+        for (rank, times), (draws, exact) in sorted(pooled_ranks().items())
     ]
     return table(["rank", "× threshold", *COUNTING], rows)
 
@@ -177,7 +176,7 @@ def draw() -> None:
     left.set_xticks(middles, [shape for shape, *_ in square], fontsize=7)
     left.legend(fontsize=7)
     tidy(left, "Noise: called signal", "", "% of the singular values")
-    pooled = pooled_ranks("normal")
+    pooled = pooled_ranks()
     for rule in shown:
         sums: Sequence[float] = [
             100
@@ -203,10 +202,9 @@ def page() -> None:
         "and prefers noise.",
         order_table(),
         "### Ranks",
-        "Percent of matrices in which the count is exactly the rank that was planted, in normal noise:",
-        ranks_table("normal"),
-        "and in the difference of two checkpoints that were rounded to bf16:",
-        ranks_table("rounding"),
+        "Percent of matrices in which the count is exactly the rank of the update that was planted in normal "
+        "noise, all shapes together:",
+        ranks_table(),
         "### Fine-tuning",
         tuning_text(),
     ]
