@@ -23,7 +23,7 @@ from ..parts.matrices import noise, planted
 from .rules import counts, scores
 
 RESULTS = Path(__file__).parent / "results"
-DRAWS_LARGE = {(4096, 4096): 2, (1024, 4096): 4, (4096, 11008): 1, (4096, 14336): 1}
+DRAWS_LARGE = {(1024, 4096): 4, (4096, 4096): 1, (4096, 14336): 1}
 SMALL = ((512, 512), (512, 2048), (512, 1376), (512, 1792))  # of the same proportions
 DRAWS = 40
 SPREADS = (0.0, 0.5)  # of the logarithms of the scales of rows and columns
