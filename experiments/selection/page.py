@@ -23,7 +23,7 @@ from .tuning import RANDOM
 
 PAGE = DOCS / "selection.md"
 FIGURE = FIGURES / "selection.svg"
-FEW = 2  # seeds below which nothing is tested
+FEW, ENOUGH = 2, 5  # seeds from which on there is an error, and a test
 
 
 def entries(name: str) -> dict[str, Any]:
@@ -110,12 +110,14 @@ def differences(found: Mapping[int, Mapping[str, float]]) -> dict[str, list[floa
 
 def tuned_table(found: Mapping[int, Mapping[str, float]]) -> str:
     gaps = {name: gap for name, gap in differences(found).items() if len(gap) >= FEW}
+    enough = min(map(len, gaps.values()), default=0) >= ENOUGH
     raw = [paired_p_value(gap) or 1.0 for gap in gaps.values()]
     rows = []
     for (name, gap), p, adjusted in zip(gaps.items(), raw, holm(raw), strict=True):
         centre, error = mean_and_se(gap)
         said = f"{centre:+.1f} ± {error or 0:.1f}"
-        rows.append([name, str(len(gap)), said, small(p), small(adjusted), verdict(centre, adjusted)])
+        tested = [small(p), small(adjusted), verdict(centre, adjusted)]
+        rows.append([name, str(len(gap)), said, *(tested if enough else ["–", "–", "too few seeds to tell"])])
     return table(["chosen by", "seeds", "minus random, mnat per byte", "p", "p (Holm)", "verdict"], rows)
 
 

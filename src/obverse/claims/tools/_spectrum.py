@@ -131,8 +131,8 @@ NOISE = register(
         expected="failed",
         remark="The edge is σ√n(1 + √y) with σ the spread of the entries; the interquartile range of the "
         "singular values is not σ√n, and the further off the less square the matrix is: a quarter of noise "
-        "counts as signal at 1:1, all of it at 1:4. Spectrum compares layers of one kind, mostly of one "
-        "shape, so that its order of layers suffers less than its ratio of signal to noise.",
+        "counts as signal at 1:1, all of it at 1:4. Spectrum only orders layers of one kind by it, mostly of "
+        "one shape: what such an order finds is another question (docs/selection.md).",
     )
 )
 register(
