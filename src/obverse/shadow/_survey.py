@@ -1,5 +1,5 @@
 """How far up can a net still draw its input? Every layer's shadow, beside that of the net with its weights
-shuffled. Not for showing it: see report.
+shuffled, and for the fitted reverse that of the net with fresh weights. Not for showing it: see report.
 
 The control draws for itself: x goes up and down the shuffled copy, calibrated like the net, the statistics
 of its batch norms estimated anew. Its recovery error is its own; the labels of its shadows are those that the
@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from .._core import BadInput, Progress, versions
 from ._controls import Shuffled
 from ._graph import evaluation
-from ._shadow import Shadow
+from ._level import found_again
+from ._shadow import Reverse, Shadow
 from .results import LayerSurvey, Reading, Survey
 
 BATCH = 50  # inputs at a time: the h of all layers are held at once
@@ -41,16 +42,65 @@ class _Tally:
     total: Tensor | None = None
     cosine: float = 0.0
     silent: int = 0
+    found: int = 0
+    found_pixels: int = 0
+    unrelated: float = 0.0
+    blank: float = 0.0
+    apart: float = 0.0
+    around: float = 0.0
+    drawn: bool = False
+    each: list[Tensor] = field(default_factory=list)  # ‖ĥ − h‖², ‖h‖² and the centred cosine of each input
 
     def add(self, x: Tensor, twin: Tensor, h: Tensor, recovered: Tensor) -> None:
         self.inputs += len(x)
-        self.difference += float((recovered - h).double().square().sum())
-        self.size += float(h.double().square().sum())
+        wrong, size = ((one.double().flatten(1).square().sum(1)) for one in (recovered - h, h))
+        self.difference += float(wrong.sum())
+        self.size += float(size.sum())
+        self.each.append(torch.stack((wrong, size, torch.zeros_like(size))).cpu())
         total = h.double().sum(0)
         self.total = total if self.total is None else self.total + total
         cosines = nn.functional.cosine_similarity(x.double().flatten(1), twin.double().flatten(1))
         self.cosine += float(cosines.sum())
         self.silent += int((~twin.flatten(1).any(1)).sum())
+
+    def add_kept(
+        self, x: Tensor, twin: Tensor, h: Tensor, recovered: Tensor, mean: Tensor, blank: Tensor
+    ) -> None:
+        """What is kept of each input of a batch; `mean` is an input, `blank` its h."""
+        self.found += found_again(recovered, h)
+        self.found_pixels += found_again(twin, x)
+        self.unrelated += float((h.roll(1, 0) - h).double().square().sum())
+        self.blank += float((blank - h).double().square().sum())
+        ours, theirs = ((one - mean).double().flatten(1) for one in (twin, x))
+        self.around += float(theirs.square().sum())
+        self.each[-1][2] = nn.functional.cosine_similarity(ours, theirs).cpu()
+
+    def add_second(self, twin: Tensor, again: Tensor) -> None:
+        """Two samples of the same h."""
+        self.drawn = True
+        self.apart += float((twin - again).double().square().sum())
+
+    def _kept(self) -> dict[str, float | None]:
+        count = self.inputs
+        wrong, size, cosines = torch.cat(self.each, 1)
+        known = self.size > 0 and isfinite(self.difference)
+        ratio = self.difference / self.size if known else 0.0
+        several = count > 1
+        return {
+            "found": self.found / count,
+            "found_pixels": self.found_pixels / count,
+            "centred": _finite(float(cosines.mean())),
+            # of a ratio of sums over inputs, by its linear part
+            "error_se": _finite(float((wrong - ratio * size).square().sum().sqrt()) / self.size)
+            if known and several
+            else None,
+            "centred_se": _finite(float(cosines.std()) / count**0.5) if several else None,
+            "spread": _finite((self.apart / (2 * self.around)) ** 0.5)
+            if self.drawn and self.around > 0
+            else None,
+            "unrelated": _finite(self.unrelated / self.size) if known and several else None,
+            "blank": _finite(self.blank / self.size) if known else None,
+        }
 
     def add_labels(self, label: Tensor | None, twin_label: Tensor | None) -> None:
         if label is not None and twin_label is not None:
@@ -71,6 +121,7 @@ class _Tally:
             varying=_finite(1 - mean_size / self.size) if self.size > 0 else None,
             cosine=_finite(self.cosine / count),
             silent=self.silent / count,
+            **self._kept(),
         )
 
 
@@ -81,12 +132,16 @@ def _finite(value: float) -> float | None:
 class Surveyor:
     """The shadow of a net and that of its shuffled copy, calibrated alike on x; makes shadows of both.
 
+    With reverse="fitted" also that of an untrained copy, `untrained`: None where a module of the net with
+    weights has no `reset_parameters`.
+
     Args:
         net: any net that `Shadow` takes; it is run in evaluation mode and left as it was.
         x: inputs to calibrate on; best not those that are surveyed.
         keep, refine, smooth, match_norm, switches: as for `Shadow.of`.
         calibrate: False for the theory's scales; the rest of what calibration finds out is used all the same.
-        seed: of the shuffling and of what `keep` drops.
+        seed: of the shuffling, of the untrained weights and of what `keep` drops.
+        reverse: "transpose" or "fitted", as for `Shadow`.
     """
 
     def __init__(
@@ -101,6 +156,7 @@ class Surveyor:
         switches: bool = False,
         calibrate: bool = True,
         seed: int = 0,
+        reverse: Reverse = "transpose",
     ) -> None:
         began = time.perf_counter()
         if refine < 0:
@@ -109,15 +165,28 @@ class Surveyor:
             raise BadInput("inputs to survey", got="an empty batch", do="pass some test data")
         self.net, self.keep, self.refine, self.smooth = net, keep, refine, smooth
         self.match_norm, self.switches, self.calibrated, self.seed = match_norm, switches, calibrate, seed
+        self.reverse, self.mean = reverse, x.mean(0, keepdim=True)
+        if reverse == "fitted" and not calibrate:
+            raise BadInput("calibration for the fitted reverse", got="none", do="leave out --no-calibrate")
+        if reverse == "fitted" and switches:
+            raise BadInput("no switches with the fitted reverse", got="--switches", do="leave one out")
+        fresh = untrained(net, seed) if reverse == "fitted" else None
         self.own, self.shuffled = (
-            Shadow(one, input_shape=x.shape[1:])
+            Shadow(one, input_shape=x.shape[1:], reverse=reverse)
             for one in (net, estimate_norms(Shuffled(net, seed).refresh(), x))
+        )
+        self.untrained = (
+            None
+            if fresh is None
+            else Shadow(estimate_norms(fresh, x), input_shape=x.shape[1:], reverse=reverse)
         )
         self.own.check_keep(keep)
         self.calibration = self.own.calibrate(x)
-        self.shuffled.calibrate(x)
+        others = (self.shuffled,) if self.untrained is None else (self.shuffled, self.untrained)
+        for shadow in others:
+            shadow.calibrate(x)
         if not calibrate:  # then what stands at the input, and statistics of norms, are all that is used
-            for shadow in (self.own, self.shuffled):
+            for shadow in (self.own, *others):
                 shadow.scale = "theory"
         self.seconds = time.perf_counter() - began
 
@@ -153,20 +222,26 @@ class Surveyor:
     ) -> tuple[LayerSurvey, ...]:
         """Every layer, or those named; `progress(done, total, name)` is called before each piece of work."""
         names = self.own.layers if layers is None else tuple(layers)
-        batches = x.split(BATCH)
-        tallies = {name: (_Tally(), _Tally()) for name in names}
+        batches = batches_of(x)
+        sides = [one for one in (self.own, self.shuffled, self.untrained) if one is not None]
+        tallies = {name: tuple(_Tally() for _ in sides) for name in names}
         shapes: dict[str, tuple[int, ...]] = {}
+        blanks = [shadow.hidden(self.mean, names) for shadow in sides]
         for place, batch in enumerate(batches):
             label = self.labels(batch)
-            h_own, h_shuffled = self.own.hidden(batch, names), self.shuffled.hidden(batch, names)
+            hidden = [shadow.hidden(batch, names) for shadow in sides]
             for index, name in enumerate(names):
                 if progress:
                     progress(place * len(names) + index, len(batches) * len(names), name)
-                shapes[name] = tuple(h_own[name].shape[1:])
-                pairs = ((self.own, h_own[name]), (self.shuffled, h_shuffled[name]))
-                for tally, (shadow, h) in zip(tallies[name], pairs, strict=True):
+                shapes[name] = tuple(hidden[0][name].shape[1:])
+                for side, (tally, shadow) in enumerate(zip(tallies[name], sides, strict=True)):
+                    h = hidden[side][name]
                     twin = self.shadows(shadow, batch, h, name, place)
-                    tally.add(batch, twin, h, shadow.infer(twin, name))
+                    recovered = shadow.infer(twin, name)
+                    tally.add(batch, twin, h, recovered)
+                    tally.add_kept(batch, twin, h, recovered, self.mean, blanks[side][name])
+                    if self.keep < 1:
+                        tally.add_second(twin, self.shadows(shadow, batch, h, name, -1 - place))
                     tally.add_labels(label, self.labels(twin))
         if progress:
             progress(len(batches) * len(names), len(batches) * len(names), "")
@@ -177,11 +252,31 @@ class Surveyor:
                 shapes[name],
                 maps[name].scale if name in maps else None,
                 maps[name].theory_scale if name in maps else None,
-                self.own.level(name).factor if self.calibrated else None,
+                self.own.level(name).factor if self.calibrated and self.reverse == "transpose" else None,
                 *(tally.reading() for tally in tallies[name]),
             )
             for name in names
         )
+
+
+def batches_of(x: Tensor) -> tuple[Tensor, ...]:
+    """Batches of equal size, up to one: inputs are found again within their batch."""
+    return x.tensor_split(-(-len(x) // BATCH))
+
+
+def untrained(net: nn.Module, seed: int) -> nn.Module | None:
+    """A copy with the weights that its modules begin with; None where one cannot begin anew."""
+    copy = Shuffled(net, seed).copy
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for module in copy.modules():
+            own = next(module.parameters(recurse=False), None)
+            reset = getattr(module, "reset_parameters", None)
+            if reset is not None:
+                reset()
+            elif own is not None:
+                return None
+    return copy
 
 
 @torch.no_grad()
@@ -221,7 +316,7 @@ def survey(
     found = tool.measure(x, layers, progress)
     wrong = None
     if y is not None:
-        labels = [tool.labels(batch) for batch in x.split(BATCH)]
+        labels = [tool.labels(batch) for batch in batches_of(x)]
         if all(one is not None for one in labels):
             wrong = float((torch.cat([one for one in labels if one is not None]) != y).double().mean())
     return Survey(
@@ -242,4 +337,6 @@ def survey(
         layers=found,
         versions=versions(),
         seconds=tool.seconds + time.perf_counter() - began,
+        reverse=tool.reverse,
+        among=len(batches_of(x)[0]),
     )

@@ -28,6 +28,14 @@ RANDOM = (
 )
 
 
+FITTED = (
+    "The fitted reverse (--reverse fitted): linear maps found on training inputs, not the transposed weights. "
+    "It shows what h contains, not what the weights generate. Nets with shuffled and with fresh random weights "
+    "can give good images, too: compare with them."
+)
+NO_UNTRAINED = "There is no untrained control: some module of the net has weights and no reset_parameters."
+
+
 percent = partial(_percent, decimals=1, missing=NONE)
 
 
@@ -71,12 +79,12 @@ def summary(survey: Survey) -> str:
     count, other = (reach(getattr(one, side) for one in layers) for side in ("own", "shuffled"))
     if count == 0:
         return f"Not even shadows from the lowest layer keep the label of most inputs: {_at(layers[0])}."
-    which = (
-        "Shadows from every layer"
+    which = ("Fitted shadows" if survey.reverse == "fitted" else "Shadows") + (
+        " from every layer"
         if count == len(layers)
-        else f"Shadows from the lowest {count} of {len(layers)} layers"
+        else f" from the lowest {count} of {len(layers)} layers"
         if count > 1
-        else "Shadows from the lowest layer only"
+        else " from the lowest layer only"
     )
     rest = f"; {_at(layers[count])}" if count < len(layers) else ""
     control = "none" if other == 0 else "all" if other == len(layers) else f"the lowest {other}"
@@ -86,9 +94,37 @@ def summary(survey: Survey) -> str:
     )
 
 
+def kept(survey: Survey) -> str:
+    """How many layers tell an input from others; empty for a file that does not say."""
+    known = [
+        (one.own.error, min(one.own.unrelated, one.own.varying), one.own.found)
+        for one in survey.layers
+        if one.own.error is not None and one.own.unrelated is not None and one.own.varying is not None
+    ]
+    if not known:
+        return ""
+    better = sum(error < control for error, control, _ in known)
+    found = [share for _, _, share in known if share is not None]
+    again = (
+        f" {percent(min(found))} % to {percent(max(found))} % of the inputs are found again among {survey.among} "
+        f"by the h of their {'fitted shadow' if survey.reverse == 'fitted' else 'shadow'} (by chance: "
+        f"{percent(1 / survey.among)} %)."
+        if found and survey.among > 1
+        else ""
+    )
+    return (
+        f"{better} of {len(known)} layers get h back better than h of another input and than the mean of h "
+        f"would be.{again}"
+    )
+
+
 def notices(survey: Survey) -> list[str]:
     """What must be known to read the numbers."""
     found = []
+    if survey.reverse == "fitted":
+        found.append(FITTED)
+        if all(one.untrained is None for one in survey.layers):
+            found.append(NO_UNTRAINED)
     if survey.random_weights:
         found.append(RANDOM)
     if survey.switches:

@@ -32,13 +32,15 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True)
 class Panel:
-    """One quantity over the layers: of the net, and of the net with its weights shuffled."""
+    """One quantity over the layers: of the net, of the net with its weights shuffled, and of `others`, each
+    with the name that the stylesheet has for it."""
 
     name: str  # of letters: part of an id
     title: str
     own: Values
     shuffled: Values
     axis: Axis
+    others: tuple[tuple[str, Values], ...] = ()
 
 
 def panels(survey: Survey) -> list[Panel]:
@@ -59,6 +61,37 @@ def panels(survey: Survey) -> list[Panel]:
     return made
 
 
+def kept_panels(survey: Survey) -> list[Panel]:
+    """What is kept of an input over depth, beside all controls; empty for a file that does not say."""
+    layers = survey.layers
+    made = []
+    for name, quantity, title in (
+        ("kept-found", "found", f"found again by h, share of {survey.among}"),
+        ("kept-pixels", "found_pixels", f"found again by pixels, share of {survey.among}"),
+        ("kept-centred", "centred", "cosine without the mean input"),
+        ("kept-error", "error", "recovery error of h"),
+    ):
+        own, shuffled, fresh = (
+            [None if (one := getattr(layer, side)) is None else getattr(one, quantity) for layer in layers]
+            for side in ("own", "shuffled", "untrained")
+        )
+        others: list[tuple[str, Values]] = [("untrained", fresh)]
+        if quantity == "error":
+            others += [
+                ("unrelated", [layer.own.unrelated for layer in layers]),
+                ("mean", [layer.own.varying for layer in layers]),
+                ("blank", [layer.own.blank for layer in layers]),
+            ]
+        others = [(kind, values) for kind, values in others if any(value is not None for value in values)]
+        every = [own, shuffled, *(values for _, values in others)]
+        known = [value for values in every for value in values if value is not None]
+        if not any(layer.own.found is not None for layer in layers) or not known:
+            continue
+        axis = axis_for(known, from_zero=True) if quantity == "error" else Axis(min(0.0, *known, 0.0), 1.0)
+        made.append(Panel(name, title, own, shuffled, axis, tuple(others)))
+    return made
+
+
 def draw(panel: Panel) -> str:
     """One panel as an SVG that the page's stylesheet colours."""
     count, name = len(panel.own), f"plot-{panel.name}"
@@ -73,7 +106,7 @@ def draw(panel: Panel) -> str:
         )
     for place in _marks(count):
         parts.append(f'<text x="{coordinate(_across(place, count))}" y="{HEIGHT + 15}">{place + 1}</text>')
-    for kind, values in (("shuffled", panel.shuffled), ("own", panel.own)):
+    for kind, values in (*panel.others, ("shuffled", panel.shuffled), ("own", panel.own)):
         parts.append(_curve(kind, values, panel.axis))
     return "".join(parts) + "</svg>"
 

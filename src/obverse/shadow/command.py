@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import typer
 
@@ -26,9 +26,10 @@ from ..present import (
     print_grid,
     say,
 )
-from ._words import SHUFFLED, cosine, digits, notices, percent, subject, summary
+from ._words import SHUFFLED, cosine, digits, kept, notices, percent, subject, summary
 from .results import Survey
 
+Reverse = Literal["transpose", "fitted"]
 CALIBRATION = 200  # training inputs, at most
 FEWEST = 2
 SAMPLES, QUICK_SAMPLES = 200, 40
@@ -84,6 +85,15 @@ def shadow(
             help="Scale of each layer chosen on training inputs, or the theory's \\[chosen].",
         ),
     ] = True,
+    reverse: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            show_default=False,
+            help="transpose: the shadow of the theory. fitted: linear maps fitted on training inputs, which "
+            "show what h contains, not what the weights generate \\[transpose].",
+        ),
+    ] = "transpose",
     quick: Annotated[bool, options.quick(f"{QUICK_SAMPLES} test inputs")] = False,
     seed: Seed = 0,
     pictures: Annotated[
@@ -99,7 +109,8 @@ def shadow(
 ) -> None:
     """How far up can a net still draw its input? The shadows of every layer, measured and shown.
 
-    Each beside the control: the same net with the entries of each of its weights shuffled.
+    Each beside the control: the same net with the entries of each of its weights shuffled; with
+    --reverse fitted also with fresh random weights.
 
     Example: obverse shadow mynets:resnet --weights resnet.safetensors --data mnist --out shadows/resnet
     """
@@ -137,6 +148,7 @@ def shadow(
             switches=switches,
             calibrate=calibrate,
             seed=seed,
+            reverse=check_reverse(reverse),
         )
         wanted = select(list(tool.own.layers), layers)
         names = [one for one in tool.own.layers if one in wanted]
@@ -168,6 +180,14 @@ def shadow(
     )
 
 
+def check_reverse(reverse: str) -> Reverse:
+    for one in get_args(Reverse):
+        if reverse == one:
+            known: Reverse = one
+            return known
+    raise BadInput("--reverse transpose or fitted", got=repr(reverse), do="leave it out for the transpose")
+
+
 def print_survey(survey: Survey) -> None:
     """What was measured, the table, what must be known to read it, and how far up the net can draw."""
     console = open_console()
@@ -175,6 +195,8 @@ def print_survey(survey: Survey) -> None:
     print_grid(console, survey_columns(survey), "")
     for notice in notices(survey):
         say(console, f"note: {notice}", "yellow")
+    if told := kept(survey):
+        say(console, told)
     say(console, summary(survey), "bold")
 
 
@@ -218,6 +240,12 @@ def survey_columns(survey: Survey) -> list[Column]:
             [pair(cosine(one.own.cosine), cosine(one.shuffled.cosine)) for one in layers],
             "of input and shadow",
             drop=1,
+        ),
+        column(
+            "found %",
+            [pair(percent(one.own.found), percent(one.shuffled.found)) for one in layers],
+            f"of {survey.among} inputs, found again by the h of their shadow",
+            drop=3,
         ),
         column(
             "scale",

@@ -12,8 +12,8 @@ from typing import Any
 
 from .._core import FIXED, NONE, ObverseError, at_most, named, pairs, plain, seconds, shape
 from ..present import SCALING, ResultType, data_uri, markup, registry, render_page
-from ._words import cosine, digits, notices, percent, subject, summary
-from .charts import Strips, draw, panels, read_pictures, why_not
+from ._words import cosine, digits, kept, notices, percent, subject, summary
+from .charts import Strips, draw, kept_panels, panels, read_pictures, why_not
 from .results import FORMAT, NAME, LayerSurvey, Survey, read_survey
 
 
@@ -120,6 +120,11 @@ def render_survey(survey: Survey, pictures: Gallery) -> str:
         count=max(1, len(pictures.inputs)),
         scaling=SCALING,
         panels=[(panel, markup(draw(panel))) for panel in panels(survey)],
+        kept=kept(survey),
+        kept_panels=[(panel, markup(draw(panel))) for panel in kept_panels(survey)],
+        controls=controls(survey),
+        kept_headings=KEPT,
+        kept_rows=[(one.name, kept_cells(one)) for one in shown],
         headings=HEADINGS,
         rows=[(one.name, cells(number, one)) for number, one in enumerate(shown, start=1)],
         more=more,
@@ -169,10 +174,77 @@ def cells(number: int, layer: LayerSurvey) -> list[str]:
     ]
 
 
+KEPT = (
+    ("recovery error", "net", "recovery error, ± standard error"),
+    ("recovery error", "shuffled", "… shuffled weights"),
+    ("recovery error", "untrained", "… untrained"),
+    ("recovery error", "other input", "… of h of another input"),
+    ("recovery error", "mean h", "… of the mean of h"),
+    ("recovery error", "mean input", "… of h of the mean input"),
+    (f"found by h,{FIXED}%", "net", f"found by h,{FIXED}%"),
+    (f"found by h,{FIXED}%", "shuffled", "… shuffled weights"),
+    (f"found by h,{FIXED}%", "untrained", "… untrained"),
+    (f"found by pixels,{FIXED}%", "net", f"found by pixels,{FIXED}%"),
+    (f"found by pixels,{FIXED}%", "shuffled", "… shuffled weights"),
+    (f"found by pixels,{FIXED}%", "untrained", "… untrained"),
+    ("centred cosine", "net", "centred cosine, ± standard error"),
+    ("centred cosine", "shuffled", "… shuffled weights"),
+    ("centred cosine", "untrained", "… untrained"),
+    (f"same label,{FIXED}%", "untrained", f"same label, untrained,{FIXED}%"),
+    ("spread", "net", "spread of samples"),
+)
+
+
+def kept_cells(layer: LayerSurvey) -> list[str]:
+    """A row of the table of what is kept, in the order of KEPT."""
+    own, shuffled, fresh = layer.own, layer.shuffled, layer.untrained
+
+    def untrained(name: str) -> float | None:
+        value: float | None = None if fresh is None else getattr(fresh, name)
+        return value
+
+    def with_error(value: str, error: str) -> str:
+        return value if error == NONE else f"{value}{FIXED}±{FIXED}{error}"
+
+    return [
+        with_error(digits(own.error), digits(own.error_se)),
+        digits(shuffled.error),
+        digits(untrained("error")),
+        digits(own.unrelated),
+        digits(own.varying),
+        digits(own.blank),
+        *map(percent, (own.found, shuffled.found, untrained("found"))),
+        *map(percent, (own.found_pixels, shuffled.found_pixels, untrained("found_pixels"))),
+        with_error(cosine(own.centred), digits(own.centred_se)),
+        cosine(shuffled.centred),
+        cosine(untrained("centred")),
+        percent(untrained("agreement")),
+        digits(own.spread),
+    ]
+
+
+def controls(survey: Survey) -> list[tuple[str, str]]:
+    """The curves of the panels, as (class, words)."""
+    fresh = any(one.untrained is not None for one in survey.layers)
+    return [
+        ("own", "this net"),
+        ("shuffled", "weights shuffled"),
+        *([("untrained", "untrained")] if fresh else []),
+        ("unrelated", "h of another input"),
+        ("mean", "the mean of h"),
+        ("blank", "h of the mean input"),
+    ]
+
+
 def settings(survey: Survey) -> dict[str, Any]:
     """How the shadows were made."""
     return {
-        "scales": "calibrated on training inputs" if survey.calibrated else "the theory's",
+        "reverse": survey.reverse,
+        "scales": "none; maps fitted on training inputs"
+        if survey.reverse == "fitted"
+        else "calibrated on training inputs"
+        if survey.calibrated
+        else "the theory's",
         "keep": survey.keep,
         "refine": survey.refine,
         "smooth": survey.smooth,

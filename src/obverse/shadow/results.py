@@ -18,6 +18,17 @@ def _is_share(value: float | None) -> bool:
     return value is None or 0 <= value <= 1
 
 
+def _shares(one: Reading) -> tuple[float | None, ...]:
+    return one.agreement, one.chance, one.silent, one.found, one.found_pixels
+
+
+def _errors(one: Reading) -> tuple[float | None, ...]:
+    return (
+        *(one.error, one.varying, one.error_se, one.centred_se),
+        *(one.spread, one.unrelated, one.blank),
+    )
+
+
 @dataclass(frozen=True)
 class Reading(Record):
     """What the shadows of one layer are worth, over all inputs; None where that cannot be said.
@@ -26,6 +37,13 @@ class Reading(Record):
     the labels of the shadows were dealt to the inputs at random. `error`: Σ‖ĥ − h‖² / Σ‖h‖²; `varying`: the
     same with the mean of h in place of ĥ, so that an error as large says nothing of the input. `cosine`: of
     x and x̃, the mean over inputs, 0 for a shadow of zeros. `silent`: the share of such shadows.
+
+    What is kept of each input, None in older files: `found` and `found_pixels` are the shares of inputs that
+    are found again among `Survey.among`: ĥ is nearer to h of its own input, or x̃ to its own input, than to
+    any other's. `centred` is the cosine after the mean input is taken off both. `error_se` and `centred_se`
+    are standard errors over inputs. `spread`: how far two samples of one h are apart, over how far two
+    inputs are (None where nothing is drawn). Errors to compare with: `unrelated`, of h of the next input in
+    place of ĥ, and `blank`, of h of the mean input.
     """
 
     agreement: float | None
@@ -34,12 +52,20 @@ class Reading(Record):
     varying: float | None
     cosine: float | None
     silent: float
+    found: float | None = None
+    found_pixels: float | None = None
+    centred: float | None = None
+    error_se: float | None = None
+    centred_se: float | None = None
+    spread: float | None = None
+    unrelated: float | None = None
+    blank: float | None = None
 
     checks: ClassVar[Any] = (
-        ("shares from 0 to 1", lambda one: all(map(_is_share, (one.agreement, one.chance, one.silent)))),
+        ("shares from 0 to 1", lambda one: all(map(_is_share, _shares(one)))),
         (
             "errors of at least 0",
-            lambda one: all(error is None or error >= 0 for error in (one.error, one.varying)),
+            lambda one: all(error is None or error >= 0 for error in _errors(one)),
         ),
     )
 
@@ -56,6 +82,7 @@ class LayerSurvey(Record):
     level: float | None
     own: Reading
     shuffled: Reading
+    untrained: Reading | None = None  # of the net with fresh random weights, for the fitted reverse
 
 
 @dataclass(frozen=True)
@@ -83,10 +110,13 @@ class Survey(Record):
     layers: tuple[LayerSurvey, ...]
     versions: dict[str, str]
     seconds: float
+    reverse: str = "transpose"
+    among: int = 0  # inputs among which one is found again; 0 in older files
 
     checks: ClassVar[Any] = (
         ("at least one layer", lambda one: len(one.layers) > 0),
         ("a test error as a share", lambda one: _is_share(one.test_error)),
+        ("a reverse, transpose or fitted", lambda one: one.reverse in ("transpose", "fitted")),
     )
 
     def __str__(self) -> str:
