@@ -29,9 +29,9 @@ RANDOM = (
 
 
 FITTED = (
-    "The fitted reverse (--reverse fitted): linear maps found on training inputs, not the transposed weights. "
-    "It shows what h contains, not what the weights generate. Nets with shuffled and with fresh random weights "
-    "can give good images, too: compare with them."
+    "The fitted reverse (--reverse fitted): linear maps found on training inputs, not the transposed "
+    "weights. It shows what h contains, not what the weights generate. Nets with shuffled and with fresh "
+    "random weights can give good images, too: compare with them."
 )
 NO_UNTRAINED = "There is no untrained control: some module of the net has weights and no reset_parameters."
 
@@ -106,8 +106,8 @@ def kept(survey: Survey) -> str:
     better = sum(error < control for error, control, _ in known)
     found = [share for _, _, share in known if share is not None]
     again = (
-        f" {percent(min(found))} % to {percent(max(found))} % of the inputs are found again among {survey.among} "
-        f"by the h of their {'fitted shadow' if survey.reverse == 'fitted' else 'shadow'} (by chance: "
+        f" {percent(min(found))} % to {percent(max(found))} % of the inputs are found again among "
+        f"{survey.among} by the h of their {'fitted shadow' if survey.reverse == 'fitted' else 'shadow'} (by chance: "
         f"{percent(1 / survey.among)} %)."
         if found and survey.among > 1
         else ""
