@@ -105,10 +105,10 @@ def kept(survey: Survey) -> str:
         return ""
     better = sum(error < control for error, control, _ in known)
     found = [share for _, _, share in known if share is not None]
+    whose = "fitted shadow" if survey.reverse == "fitted" else "shadow"
     again = (
         f" {percent(min(found))} % to {percent(max(found))} % of the inputs are found again among "
-        f"{survey.among} by the h of their {'fitted shadow' if survey.reverse == 'fitted' else 'shadow'} (by chance: "
-        f"{percent(1 / survey.among)} %)."
+        f"{survey.among} by the h of their {whose} (by chance: {percent(1 / survey.among)} %)."
         if found and survey.among > 1
         else ""
     )
