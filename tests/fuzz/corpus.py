@@ -58,6 +58,15 @@ def mask_that_unfolds_the_weight() -> Case:
 
 
 @kept
+def a_layout_of_bitsandbytes_that_is_infinite() -> Case:
+    """int8 with SCB, its format a float."""
+    numbers = ("I8", (40, 30), bytes(range(240)) * 5)
+    form = ("F64", (1,), struct.pack("<d", math.inf))
+    tensors = {"a.weight": numbers, "a.SCB": matrix(40), "a.weight_format": form, "b.weight": matrix(40, 33)}
+    return weights(**tensors)
+
+
+@kept
 def weights_that_overflow_in_a_product() -> Case:
     return weights(weight=matrix(33, 33, first=3.4e38))
 

@@ -22,6 +22,9 @@ GAP = 2  # letters between columns
 NAME = 20  # of a long name so many letters are shown, before another column has to go
 FEWEST = 10  # … and so many at the very least
 SENTENCE = 24  # letters on a line of a column of sentences, at least
+_NUMBER = re.compile(r"\d+")
+_SLOT = "\ue000"  # in place of a number
+_KEPT = f"{_SLOT})"  # of what is left out of a word
 PIPED = 100  # columns where nothing says how wide the output is
 
 
@@ -38,6 +41,7 @@ class Column:
     styles: tuple[str, ...] = ()  # of each cell, in place of the mark's
     whole: bool = False  # names that are there to be copied: never shortened
     folded: bool = False  # sentences: onto as many lines as they need in the room that is left
+    stands_in: bool = False  # gets the star of a row where all columns that have it had to go
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
@@ -104,7 +108,15 @@ def fit(columns: Sequence[Column], width: int) -> list[Column]:
 
     def drop_until(wanted: int) -> None:
         while room() < wanted and any(column.drop for column in kept):
-            kept.remove(max(kept, key=lambda column: column.drop))
+            gone = max(kept, key=lambda column: column.drop)
+            kept.remove(gone)
+            elsewhere = frozenset[int]().union(*(column.marked for column in kept))
+            kept[:] = [
+                replace(column, marked=column.marked | gone.marked - elsewhere)
+                if column.stands_in
+                else column
+                for column in kept
+            ]
 
     if kept[0].whole:
         drop_until(kept[0].width)
@@ -131,34 +143,46 @@ def shorten_all(names: Sequence[str], width: int) -> tuple[str, ...]:
     """Names in `width` letters where that is possible, no two that differ becoming alike.
 
     Words become initials, or as many letters as tell them from the others in their place: outer ones first,
-    then those of the last part, and of these first the ones that are the same in all names. Numbers stay.
+    then those of the last part, and of these first the ones that are the same in all names. Numbers stay, and
+    names that differ in nothing else are shortened alike.
 
     >>> shorten_all(["lstm.weight_ih_l0 (input gate)", "lstm.weight_hh_l0 (input gate)"], 22)
     ('l.w_ih_l0 (input gate)', 'l.w_hh_l0 (input gate)')
     """
-    split = {name: _words(name) for name in names}
+    numbers = {name: _NUMBER.findall(name) for name in names}
+    kinds: dict[str, list[str]] = {}
+    for name in names:
+        kinds.setdefault(_NUMBER.sub(_SLOT, name.replace(_SLOT, "?")), []).append(name)
+    split = {kind: _words(kind) for kind in kinds}
     beside: dict[tuple[str, ...], set[str]] = {}
     for words in split.values():
         for at, word in enumerate(words):
             beside.setdefault(words[:at], set()).add(word)
     initials = {before: _initials(words) for before, words in beside.items()}
-    found = {}
-    for name, words in split.items():
+    found: dict[str, str] = {}
+    for kind, words in split.items():
         leaf = max((at + 1 for at, word in enumerate(words) if word.endswith(".")), default=0)
 
         def order(at: int, words: tuple[str, ...] = words, leaf: int = leaf) -> tuple[bool, bool, int]:
             return at >= leaf, at >= leaf and len(beside[words[:at]]) > 1, at
 
+        digits = max(sum(map(len, numbers[name])) for name in kinds[kind]) - kind.count(_SLOT)
         short = list(words)
         for at in sorted(range(len(words)), key=order):
-            if sum(map(len, short)) <= width:
+            if sum(map(len, short)) + digits <= width:
                 break
             short[at] = initials[words[:at]][words[at]]
-        found[name] = "".join(short)
-    too_long = {name: _cut(name, width) for name, short in found.items() if len(short) > width}
-    cut = found | too_long
-    alike = Counter(cut.values())
-    return tuple(cut[name] if alike[cut[name]] == 1 else found[name] for name in names)
+        found |= {name: _filled("".join(short), numbers[name]) for name in kinds[kind]}
+        if len(kinds[kind]) == 1 and len(found[kinds[kind][0]]) > width:
+            found[kinds[kind][0]] = _cut(kinds[kind][0], width)
+    alike = Counter(found[name] for name in found)
+    return tuple(found[name] if alike[found[name]] == 1 else name for name in names)
+
+
+def _filled(short: str, numbers: Sequence[str]) -> str:
+    """The numbers back in their places."""
+    first, *others = short.split(_SLOT)
+    return first + "".join(number + other for number, other in zip(numbers, others, strict=True))
 
 
 def _words(name: str) -> tuple[str, ...]:
@@ -174,9 +198,7 @@ def _initials(words: Collection[str]) -> dict[str, str]:
         letters, end = (word[:-1], word[-1]) if word[-1:] in "._ " else (word, "")
         taken = {*chosen.values(), *words} - {word}
         cut = range(2 if letters.startswith("(") else 1, len(letters))
-        tries = (
-            letters[:at] + "".join(one for one in letters[at:] if one.isdigit() or one == ")") for at in cut
-        )
+        tries = (letters[:at] + "".join(one for one in letters[at:] if one in _KEPT) for at in cut)
         chosen[word] = next((f"{short}{end}" for short in tries if f"{short}{end}" not in taken), word)
     return chosen
 

@@ -17,7 +17,13 @@ from .results import Audit, LayerAudit
 FEWEST_BLOCKS = 4  # of a net that is worth a map
 # What nets call the list of their blocks; where no part is called so, the first number is the block's.
 _LIST = re.compile(r".*layers?\d*|.*blocks?|blk|h|stages?")
-_BLOCKS = re.compile(r"[^*]*\*\.(blocks\.\*\.)?")
+# A block's number in its own part of the name, and, as Keras has it, with the kind behind it.
+_NUMBERED = re.compile(
+    r"(?P<stem>(?:.*_)?(?:layer|encoder|decoder)|.*block|(?:.*_)?stage)[_.]+(?P<number>\d{1,6})"
+)
+_JOINED = re.compile(r"(?P<stem>(?:.*_)?block)_?(?P<number>\d{1,6})(?P<kind>_.+)")
+_EXPERTS = (re.compile(r"(experts)\.\d+"), r"\1.*"), (re.compile(r"\(expert \d+ of"), "(expert * of")
+_BLOCKS = re.compile(r"[^*]*\*[./](blocks\.\*\.)?")
 _RECURRENT = re.compile(r"(?P<stem>.*)\.(?P<side>weight_(?:ih|hh|hr))_l(?P<layer>\d{1,6})(?P<kind>.*)")
 
 
@@ -64,23 +70,55 @@ class Map:
 
 
 def place_of(name: str) -> Place:
-    """Experts of a mixture are of one kind: `experts.7.up_proj` is `experts.*.up_proj`."""
+    """Experts of a mixture are of one kind: `experts.7.up_proj` is `experts.*.up_proj`.
+
+    Keras puts a slash between the parts of a name, others a dot.
+    """
     if found := _RECURRENT.fullmatch(name):
         stem, number, kind = found["stem"], int(found["layer"]), found["kind"]
         return Place(stem, (number,), f"{stem} (layer {number})", f"{stem}.{found['side']}_l*{kind}")
-    parts = name.split(".")
+    sign = "/" if "/" in name else "."
+    parts = name.split(sign)
     numbers = [at for at, part in enumerate(parts) if at and _is_number(part)]
+    listed = next((at for at in numbers if _LIST.fullmatch(parts[at - 1])), None)
+    if listed is None:
+        found_in = ((at, match) for at, part in enumerate(parts) if (match := _in_part(part)))
+        if first_found := next(found_in, None):
+            return _numbered(parts, sign, *first_found)
     if not numbers:
         return Place("", (), name, name)
-    first = next((at for at in numbers if _LIST.fullmatch(parts[at - 1])), numbers[0])
+    first = numbers[0] if listed is None else listed
     last = first + 2 if parts[first + 1 : first + 2] == ["blocks"] and first + 2 in numbers else first
     kinds = ["*" if at in (first, last) else part for at, part in enumerate(parts)]
     return Place(
-        stem=".".join(parts[:first]),
+        stem=sign.join(parts[:first]),
         number=tuple(int(parts[at]) for at in sorted({first, last})),
-        block=".".join(parts[: last + 1]),
-        kind=re.sub(r"(experts)\.\d+", r"\1.*", ".".join(kinds)),
+        block=sign.join(parts[: last + 1]),
+        kind=_any_expert(sign.join(kinds)),
     )
+
+
+def _in_part(part: str) -> re.Match[str] | None:
+    return _NUMBERED.fullmatch(part) or _JOINED.fullmatch(part)
+
+
+def _numbered(parts: Sequence[str], sign: str, at: int, match: re.Match[str]) -> Place:
+    """`encoder_layer_3.mlp.0` and `conv2_block1_3_conv`: the number is a piece of a part."""
+    before, after = list(parts[:at]), list(parts[at + 1 :])
+    start, end = match.span("number")
+    kind = f"{match.string[:start]}*{match.string[end:]}"
+    return Place(
+        stem=sign.join([*before, match["stem"]]),
+        number=(int(match["number"]),),
+        block=sign.join([*before, match.string[:end]]),
+        kind=_any_expert(sign.join([*before, kind, *after])),
+    )
+
+
+def _any_expert(kind: str) -> str:
+    for pattern, instead in _EXPERTS:
+        kind = pattern.sub(instead, kind)
+    return kind
 
 
 def _is_number(part: str) -> bool:

@@ -37,7 +37,9 @@ def eight_bits(name: str, tensors: Mapping[str, Stored]) -> tuple[Stored | Packe
     stored, module = tensors[name], name.removesuffix("weight")
     scale, form = tensors[f"{module}SCB"], tensors.get(f"{module}weight_format")
     taken = {f"{module}SCB", f"{module}weight_format"}
-    rowwise = form is None or (math.prod(form.shape) == 1 and int(form.load().flatten()[0]) == 0)
+    rowwise = form is None or (
+        form.dtype in ("uint8", "u8") and math.prod(form.shape) == 1 and not form.load().any()
+    )
     if not rowwise or not scale.floating or math.prod(scale.shape) != stored.shape[0]:
         return Packed(stored.shape, "int8 numbers of bitsandbytes, not stored row by row"), taken
 

@@ -210,6 +210,7 @@ def audit_columns(audit: Audit) -> list[Column]:
             lambda row: str(row["verdict"]),
             left=True,
             styles=tuple(COLOURS[layer.verdict] for layer in audit.layers),
+            stands_in=True,
         ),
     ]
 
