@@ -31,6 +31,7 @@ from obverse.ladder import enumerate_teacher, race, random_student, tree
 from obverse.weights import Decision, ablate, compare_audits, compress, decompose, difference
 from shadow.sample_surveys import sample_survey
 from training.sample_searches import sample_search
+from weights.sample_adapters import sample_adapter
 from weights.sample_audits import before_training, sample_audit
 
 ROOMS = (
@@ -81,6 +82,7 @@ EYE = torch.eye(2, dtype=torch.float64)
 MAKERS: dict[str, Callable[[], Any]] = {
     "shadow.Survey": sample_survey,
     "weights.Ablation": ablated,
+    "weights.AdapterAudit": sample_adapter,
     "weights.Audit": sample_audit,
     "weights.Comparison": compared,
     "weights.Compression": lambda: compress(nn.Sequential(nn.Linear(40, 40)))[1],

@@ -56,8 +56,10 @@ def _results(path: Path) -> None:
     from saved import write_result
     from shadow.sample_surveys import sample_survey
     from training.sample_searches import sample_search
+    from weights.sample_adapters import sample_adapter
     from weights.sample_audits import sample_audit
 
+    write_result(sample_adapter(), path / "adapter.json")
     write_result(sample_audit(), path / "audit.json")
     write_result(sample_sweep(), path / "claims.json")
     write_result(sample_survey(), path / "shadow.json")

@@ -29,9 +29,10 @@ def energy_map(found: AdapterAudit) -> str:
         y, name = ROW * at, named(layer.name)
         cut = name if len(name) <= LONGEST else f"…{name[1 - LONGEST :]}"
         parts.append(f'<text class="end" x="-8" y="{coordinate(y + ROW / 2)}">{escape(cut)}</text>')
-        energy = sum(value**2 for value in layer.values)
+        largest = layer.values[0]
+        energy = sum((value / largest) ** 2 for value in layer.values)
         for place, value in enumerate(layer.values[:most]):
-            share = value**2 / energy
+            share = (value / largest) ** 2 / energy
             size = f'width="{coordinate(width - 1)}" height="{ROW - 1}"'
             said = f"{name}, direction {place + 1}: {100 * share:.2g} % of the energy"
             parts.append(

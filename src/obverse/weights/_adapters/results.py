@@ -33,6 +33,17 @@ class AdaptedLayer(Record):
 
     checks: ClassVar[tuple[tuple[str, Callable[[Any], bool]], ...]] = (
         ("rows, columns and rank ≥ 1", lambda record: min(record.rows, record.columns, record.rank) >= 1),
+        (
+            "singular values ≥ 0 that descend",
+            lambda r: min(r.values, default=0) >= 0 and r.values == tuple(sorted(r.values, reverse=True)),
+        ),
+        (
+            "where the norm is not 0: singular values, and what they say",
+            lambda r: (
+                r.norm == 0
+                or (bool(r.values) and r.values[0] > 0 and None not in (r.effective_rank, r.for_90, r.for_99))
+            ),
+        ),
     )
     name: str
     kind: str
@@ -63,6 +74,10 @@ class AdaptedLayer(Record):
 @dataclass(frozen=True)
 class AdapterAudit(Record):
     """Every adapted layer, alone or on its base."""
+
+    checks: ClassVar[tuple[tuple[str, Callable[[Any], bool]], ...]] = (
+        ("at least one layer", lambda record: bool(record.layers)),
+    )
 
     model: str
     base: str  # empty where the adapter is looked at alone
