@@ -31,8 +31,8 @@ class AuditInterrupted(Interrupted):
     def __init__(self, done: int, total: int, record: Path) -> None:
         ObverseError.__init__(
             self,
-            f"stopped after {done} of {counted(total, 'layer')}; saved in {record}: the same audit with the "
-            "same record goes on from there",
+            f"stopped after {done} of {counted(total, 'layer')}; saved in {record}: the same call or "
+            "command goes on from there",
         )
 
 

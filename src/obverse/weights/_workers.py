@@ -46,7 +46,8 @@ def apart(
 ) -> Generator[tuple[int, LayerAudit], None, None]:
     """The audits of all weights, each with its number, as they are finished; largest first."""
     places = sorted(weights, key=lambda at: -weights[at].rows * weights[at].columns)
-    files = {path: origin_of([one]).lasting for one in weights.values() if (path := one.source)}
+    sources = {one.source: one for one in weights.values()}  # one weight of each
+    files = {path: origin_of([one]).lasting for path, one in sources.items()}
     tasks = [
         Task(one.source, one.place, one.name, files[one.source], settings, __version__)
         for one in map(weights.__getitem__, places)
