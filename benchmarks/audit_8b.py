@@ -27,9 +27,12 @@ from measure import RESULTS, Outcome, machine
 from safetensors.torch import save_file
 
 from obverse.weights import open_weights
+from obverse.weights._layer import LARGE
 
 BAR = 1.5e9  # bytes of peak memory
 RANKS = (0, 1, 4, 16)  # of the planted signal, in turn
+# That a layer's time is made of; one that is not in memory as a whole takes its time for products alone.
+COSTS = ("layer", "1e9 entries", "1e12 products", "1e12 products in bands")
 MODES = {"default": (), "quick": ("--quick",)}
 
 
@@ -162,8 +165,13 @@ def found(layers: Sequence[dict[str, Any]], planted: dict[str, int]) -> dict[str
 
 
 def costs(sizes: Sequence[tuple[int, int]]) -> np.ndarray:
-    """What a layer's time is made of: a constant, its entries, and the products of its Gram matrix."""
-    return np.array([[1.0, m * n / 1e9, min(m, n) ** 2 * max(m, n) / 1e12] for m, n in sizes])
+    """A constant, the entries of a layer, and the products of its Gram matrix: `COSTS`."""
+    rows = []
+    for m, n in sizes:
+        entries, products = m * n / 1e9, min(m, n) ** 2 * max(m, n) / 1e12
+        in_bands = m * n > LARGE
+        rows.append([1.0, 0.0, 0.0, products] if in_bands else [1.0, entries, products, 0.0])
+    return np.array(rows)
 
 
 def rates(layers: Sequence[dict[str, Any]]) -> np.ndarray:
@@ -201,20 +209,22 @@ def measured(
         with tempfile.TemporaryDirectory() as out:
             one = audited(folder, Path(out), (*MODES[mode], *flags))
         layers = one.pop("layers")
-        fitted = rates(layers)
+        wall = sum(layer["seconds"] for layer in layers) / 60
+        # of a processor: beside other work a layer waits, and its seconds say nothing
+        fitted = rates(layers) * one["processor_minutes"] / wall
         details[mode] = one | {
             "share_of_reading": seconds / 60 / one["minutes"],
             "seconds_of_a_matrix": by_kind(layers),
             "planted": found(layers, planted),
-            "seconds_per": dict(zip(("layer", "1e9 entries", "1e12 products"), fitted.tolist(), strict=True)),
-            "minutes_of_all_layers": sum(layer["seconds"] for layer in layers) / 60,
-            "minutes_of_70b_at_this_rate": minutes_of(SHAPES["70b"], fitted),
+            "processor_seconds_per": dict(zip(COSTS, fitted.tolist(), strict=True)),
+            "minutes_of_all_layers": wall,
+            "processor_minutes_of_70b_at_this_rate": minutes_of(SHAPES["70b"], fitted),
         }
         if name == "8b" and earlier.exists():
             before = json.loads(earlier.read_text())["details"].get(mode)
             if before:
-                rate = np.array(list(before["seconds_per"].values()))
-                details[mode]["minutes_as_predicted_from_1b"] = minutes_of(shape, rate)
+                rate = np.array(list(before["processor_seconds_per"].values()))
+                details[mode]["processor_minutes_as_predicted_from_1b"] = minutes_of(shape, rate)
     peak = max(details[mode]["peak_bytes"] for mode in modes)
     question = f"peak memory of an audit of {name.upper()} ({2 * shape.parameters / 1e9:.1f} GB) ÷ 1.5 GB"
     return Outcome(f"audit_{name}", question, peak / BAR, 1.0, details=details)
