@@ -19,6 +19,7 @@ from .case import OUTSIDE, SECRET, Case
 from .corpus import KEPT
 from .datasets import cifar, idx, images
 from .hub import hub
+from .models import gguf, keras, llama2c, pickled, script, tfjs
 from .pickles import pt
 from .runs import result, run, toml
 from .weights import npy, npz, onnx, safetensors, shards
@@ -32,6 +33,12 @@ FORMATS = {
     "npz": (2200, npz),
     "npy": (1600, npy),
     "onnx": (2200, onnx),
+    "gguf": (1500, gguf),
+    "keras": (1500, keras),
+    "tfjs": (1000, tfjs),
+    "llama2c": (500, llama2c),
+    "script": (600, script),
+    "pickled": (1100, pickled),
     "adapter": (1200, adapter),
     "packed": (1200, packed),
     "idx": (1100, idx),
