@@ -275,15 +275,15 @@ def test_what_is_no_weight_is_left_out() -> None:
         "norm.weight": torch.randn(4),
         "norm.num_batches_tracked": torch.tensor(3),
         "ids": torch.zeros(3, 4, dtype=torch.int64),
-        "fc.qweight": torch.zeros(3, 4, dtype=torch.int8),
-        "fc.scales": torch.ones(3, 2),
+        "packed.qweight": torch.zeros(3, 4, dtype=torch.int8),
+        "packed.scales": torch.ones(3, 2),
         "fc.weight_scale_inv": torch.ones(3, 2),
         "attention.mask": torch.ones(4, 4, dtype=torch.bool),
         "window.attn_mask": torch.ones(4, 4),
         "mha.bias_k": torch.ones(1, 1, 4),
         "scale": torch.tensor(2.0),
     }
-    left_out = {"fc.qweight": "int8 numbers, which say nothing without their scales; dequantize them first"}
+    left_out = {"packed": "qweight and scales of a layout that is not known here; dequantize them first"}
     assert {one.name: one.left_out for one in weights_of(tensors)} == {"fc": "", **left_out}
     net = nn.ModuleDict({"fc": nn.Linear(4, 3), "norm": nn.LayerNorm((2, 3, 4)), "bn": nn.BatchNorm1d(3)})
     net.register_buffer("table", torch.randn(5, 5))

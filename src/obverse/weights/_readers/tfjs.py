@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..._core import BadInput, read_json
+from ..._core import BadInput, read_file, read_json
 from .disk import inside, read_span
 from .keras_config import read_config
 from .keras_layout import as_torch
@@ -62,10 +62,13 @@ def open_tfjs(path: Path) -> tuple[Weight, ...]:
 
 def is_tfjs(path: Path) -> bool:
     """Whether a .json file is such a model: one that cannot be read is when it is called like one."""
+    named = path.name.lower().endswith("model.json")
     try:
+        if not named and _MANIFEST.encode() not in read_file(path, "JSON", _LARGEST):
+            return False  # a tokenizer, say, which takes long to parse
         return _MANIFEST in read_json(path, "a model of TensorFlow.js", _LARGEST)
     except (BadInput, OSError):
-        return path.name.lower().endswith("model.json")
+        return named
 
 
 def shards_of(path: Path) -> set[str]:
