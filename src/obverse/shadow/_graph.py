@@ -120,6 +120,8 @@ class Graph:
             traced: list[Any] = []
 
             def note(node: fx.Node, value: Any) -> None:
+                if node in stages and isinstance(stages[node].module, nn.MultiheadAttention):
+                    value = value[0]  # and not the weights of attention
                 if node in stages and (stages[node].known or isinstance(value, Tensor)):
                     found[node] = self._one_shape(stages[node], value)
                 if len(results) == 1 and node is results[0]:

@@ -106,12 +106,14 @@ class Rule:
     `fitted(module, input_shape, output_shape)` says what the fitted reverse regresses an input on: a `Reach`
     (each place on the outputs that saw it), "rows" (along the last dimension), "whole" (everything on
     everything). Where it is missing or says None, the fitted reverse goes down by `reverse`, too.
+    `adjoint=False` is for what has no adjoint (attention): only the fitted reverse knows a way down.
     """
 
     reverse: Callable[[nn.Module, Tensor, Shape], Tensor]
     energy: Callable[[nn.Module, Shape], Tensor] | None = None
     exact: bool = False
     fitted: Callable[[nn.Module, Shape, Shape], Form | None] | None = None
+    adjoint: bool = True
 
 
 @dataclass(frozen=True)

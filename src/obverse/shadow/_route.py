@@ -11,9 +11,10 @@ from functools import partial
 from math import prod
 from typing import Literal
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from . import _structure as st
+from ._attention import Attention
 from ._generate import unbroadcast
 from ._graph import Graph, Layer, Stage
 from ._reversal import Activation, Norm, Reach, Rule, Shape
@@ -71,7 +72,7 @@ def plan(graph: Graph, top: Layer, input_shape: Shape) -> Route:
         start = 0
         for place, source in enumerate(stage.inputs):
             edge = _edge(graph, stage, place, source, start, shapes)
-            if stage.index in waiting:
+            if stage.index in waiting and edge.form == "same":
                 edge = replace(edge, fit=source not in graph.map_of)
             edges.setdefault(source, []).append(edge)
             if isinstance(stage.module, st.Concatenate):
@@ -82,7 +83,8 @@ def plan(graph: Graph, top: Layer, input_shape: Shape) -> Route:
 
 def _can_wait(stage: Stage, edges: list[Edge]) -> bool:
     """Whether the tensor of a step that changes nothing can be left to the fit of what it reads."""
-    passes = isinstance(stage.rule, Rule) and stage.rule.exact and len(stage.inputs) > 0
+    pair = isinstance(stage.module, nn.MultiheadAttention)  # whose output is no tensor
+    passes = isinstance(stage.rule, Rule) and (stage.rule.exact or pair) and len(stage.inputs) > 0
     return passes and len(edges) == 1 and edges[0].form == "same" and edges[0].fit
 
 
@@ -105,9 +107,13 @@ def _edge(
         return Edge(stage.index, "same", False, lambda h: h)
     assert isinstance(stage.rule, Rule)
     back = partial(_reverse, stage, want)
+    if isinstance(module, Attention) and want != shapes[stage.index]:
+        return Edge(stage.index, "whole", True, lambda h: h)
     if stage.rule.exact:
         shift = isinstance(module, st.Shift)
         return Edge(stage.index, "same", shift and not passes, (lambda h: h) if shift else back)
+    if isinstance(module, st.Call) and prod(want) == prod(shapes[stage.index]) and source != 0:
+        return Edge(stage.index, "same", False, back)  # a permutation, or a scale that the next fit sees to
     form = None if stage.rule.fitted is None else stage.rule.fitted(module, want, shapes[stage.index])
     layer = graph.map_of[stage.index].name if stage.is_map else None
     if form is None:

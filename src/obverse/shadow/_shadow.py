@@ -73,7 +73,7 @@ class Shadow:
             raise BadInput("signed or floor", got="both", do="give floor alone for inputs with a least value")
         self.net = net
         self.reverse = reverse
-        self.graph: Graph = trace(net)
+        self.graph: Graph = trace(net, fitted=reverse == "fitted")
         self.input_shape = None if input_shape is None else tuple(input_shape)
         self.signed = bool(signed)
         self.floor = None if floor is None else torch.as_tensor(floor, dtype=torch.float64)
@@ -113,7 +113,7 @@ class Shadow:
         reference, inputs = state.pop("reference"), state.pop("inputs")
         vars(self).update(state)
         self._fits = Fits(inputs)
-        self.graph = trace(self.net)
+        self.graph = trace(self.net, fitted=self.reverse == "fitted")
         self._statistics = Statistics(self.graph, reference)
 
     def like(self, net: nn.Module) -> Shadow:

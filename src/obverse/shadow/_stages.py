@@ -6,19 +6,23 @@ activation; what only passes through (flatten, pooling, dropout) belongs to none
 
 from __future__ import annotations
 
+import operator
+import re
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import fx, nn
 from torch.nn import functional as F
 
-from .._core import BadInput
+from .._core import BadInput, printable
 from . import _norms  # noqa: F401  (its rules)
 from . import _structure as st
 from ._activations import SelfGate
+from ._attention import Attention
 from ._graph import Graph, Layer, Stage, attribute, call_node, describe, with_ancestors, with_sources
 from ._maps import ConvCall, LinearCall
-from ._reversal import Activation, AnyRule, Norm, find_rule, register_rule
+from ._reversal import Activation, AnyRule, Norm, Rule, find_rule, register_rule
 
 Returned = dict[fx.Node, list[tuple[str, int]]]  # the module calls that returned a node, and how often before
 
@@ -26,8 +30,11 @@ Returned = dict[fx.Node, list[tuple[str, int]]]  # the module calls that returne
 class Builder:
     """Turns the nodes of one fx graph into stages, in order."""
 
-    def __init__(self, net: nn.Module, nodes: tuple[fx.Node, ...], returned: Returned) -> None:
+    def __init__(
+        self, net: nn.Module, nodes: tuple[fx.Node, ...], returned: Returned, fitted: bool = False
+    ) -> None:
         self.net = net
+        self.fitted = fitted
         self.nodes = nodes
         self.returned = returned
         self.stages: list[Stage] = []
@@ -69,7 +76,7 @@ class Builder:
         self.dependent.add(node)
         if self._is_about_shape(node, sources):
             self.shape_like.add(node)
-        elif node.target in st.PIECES:
+        elif node.target in st.PIECES or self._moves_batch(node):
             self.pieces.add(node)
         else:
             self._stage(node)
@@ -79,7 +86,18 @@ class Builder:
             return True
         if node.target is getattr:
             return node.args[1] in ("shape", "ndim", "dtype", "device", "is_cuda", "is_quantized")
-        return node.op == "call_function" and all(source in self.shape_like for source in sources)
+        made = node.op in ("call_function", "call_method")
+        return made and all(source in self.shape_like for source in sources)
+
+    @staticmethod
+    def _moves_batch(node: fx.Node) -> bool:
+        """Whether this is qkv.permute(2, 0, …), of which pieces are taken that have the batch first again."""
+        order = node.args[1:]
+        if node.target not in ("permute", torch.permute) or not order:
+            return False
+        first: Any = order[0][0] if isinstance(order[0], list | tuple) else order[0]
+        taken = all(user.target is operator.getitem or user.target in st.PIECES for user in node.users)
+        return bool(first != 0) and taken
 
     def _tensors(self, node: fx.Node) -> list[fx.Node]:
         """The tensors among a node's arguments that the input decides."""
@@ -91,10 +109,17 @@ class Builder:
         tensors = self._tensors(node)
         if node.op == "call_module":
             module = self.net.get_submodule(str(node.target))
+            if isinstance(module, nn.MultiheadAttention) and len(tensors) == 3:  # of query, key and value
+                tensors = tensors[2:]
             self._add(node, module, tensors, known=len(tensors) == 1)
             return
         if node.target in st.CONCATENATIONS:
             self._concatenation(node, tensors)
+        elif node.target in st.ATTENTIONS or (node.target in st.MATRIX_PRODUCTS and len(tensors) == 2):
+            self._attention(node)
+        elif node.target is operator.getitem and self._is_attention(tensors):
+            place: Any = node.args[1]
+            self._add(node, nn.Identity(), tensors, known=place == 0)
         elif node.target in st.ADDITIONS | st.SUBTRACTIONS | st.PRODUCTS | st.QUOTIENTS:
             self._arithmetic(node, tensors)
         elif len(tensors) != 1 or isinstance(node.args[0] if node.args else None, (list, tuple)):
@@ -113,6 +138,18 @@ class Builder:
         else:
             self._refuse(node, tensors)
 
+    def _attention(self, node: fx.Node) -> None:
+        """softmax(q kᵀ) v, whole or its last product: a step from v; the product of q and k is no step."""
+        place = 2 if node.target in st.ATTENTIONS else 1
+        value: Any = node.args[place] if len(node.args) > place else node.kwargs.get("value")
+        known = isinstance(value, fx.Node) and value in self.of
+        self._add(node, Attention(), [value] if known else [], known=known)
+
+    def _is_attention(self, tensors: list[fx.Node]) -> bool:
+        """Whether something is taken from the pair that nn.MultiheadAttention returns."""
+        known = len(tensors) == 1 and tensors[0] in self.of
+        return known and isinstance(self.stages[self.of[tensors[0]]].module, nn.MultiheadAttention)
+
     def _concatenation(self, node: fx.Node, tensors: list[fx.Node]) -> None:
         parts: Any = node.args[0] if node.args else node.kwargs.get("tensors")
         given = node.kwargs.get("dim", node.kwargs.get("axis", node.args[1] if len(node.args) > 1 else 0))
@@ -120,7 +157,12 @@ class Builder:
         whole = isinstance(parts, list | tuple) and all(part in self.of for part in parts)
         if whole and dimension != 0:
             self._add(node, st.Concatenate(dimension), tensors)
-        else:  # constants among the parts, or the batch grows
+        elif (
+            isinstance(parts, list | tuple) and len(tensors) == 1 and tensors[0] in self.of and dimension != 0
+        ):
+            # beside constants, as a class token is: affine in the one
+            self._add(node, st.Call(lambda x: self._call(node, tensors[0], x)), tensors)
+        else:  # the batch grows
             self._refuse(node, tensors)
 
     def _call(self, node: fx.Node, tensor: fx.Node, x: torch.Tensor) -> Any:
@@ -129,7 +171,7 @@ class Builder:
         def value(source: fx.Node) -> Any:
             if source is tensor:
                 return x
-            if source in self.shape_like:
+            if source in self.shape_like or source in self.pieces:
                 return call_node(self.net, source, value)
             if source in self.dependent:
                 raise BadInput(
@@ -150,6 +192,8 @@ class Builder:
 
     def _piece(self, node: fx.Node, source: fx.Node) -> None:
         tensor = self._tensors(source)[0]
+        while tensor in self.pieces:
+            tensor = self._tensors(tensor)[0]
 
         def cut(x: torch.Tensor) -> Any:
             pieces = self._call(source, tensor, x)
@@ -313,7 +357,8 @@ class Builder:
         for stage in self._live():
             if stage.index > top:
                 break
-            if not stage.known:
+            lacks = isinstance(stage.rule, Rule) and not stage.rule.adjoint and not self.fitted
+            if not stage.known or lacks:
                 raise _unknown(stage)
 
 
@@ -331,6 +376,16 @@ class _Clamp(nn.Module):
 register_rule(_Clamp, Activation())
 
 
+def place_of(stack: str | None) -> str:
+    """Where in the net's code a step was written, as " in file.py, line 3"; empty where that is not known."""
+    frames = re.findall(r'File "([^"]+)", line (\d+)', stack or "")
+    own = [(file, line) for file, line in frames if not _LIBRARY.search(file)]
+    return f" in {printable(Path(own[-1][0]).name)}, line {own[-1][1]}" if own else ""
+
+
+_LIBRARY = re.compile(r"[/\\](torch|obverse[/\\]shadow)[/\\]|^<")
+
+
 def _unknown(stage: Stage) -> BadInput:
     if stage.node.op == "call_module":
         kind = type(stage.module).__name__
@@ -339,8 +394,13 @@ def _unknown(stage: Stage) -> BadInput:
         way = "put it into a module, say Mine, and obverse.shadow.register_rule(Mine, Rule(reverse=…))"
     return BadInput(
         "steps that can be reversed below every layer",
-        got=f"{stage.name!r}, a {describe(stage)}"
+        got=f"{stage.name!r}, a {describe(stage)}{place_of(stage.node.stack_trace)}"
         if stage.node.op == "call_module"
-        else f"{stage.name!r}, a {describe(stage)} (torch.fx node {stage.node.name})",
-        do=f"register a rule for it: {way}",
+        else f"{stage.name!r}, a {describe(stage)} (torch.fx node {stage.node.name})"
+        + place_of(stage.node.stack_trace),
+        do=(
+            'use Shadow(net, reverse="fitted"), which has a rule for it'
+            if isinstance(stage.rule, Rule)
+            else f"register a rule for it: {way}"
+        ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections import OrderedDict
 from contextlib import nullcontext
 from typing import Any
@@ -12,7 +13,7 @@ from torch import fx, nn
 from .._core import BadInput
 from ._graph import PLAIN, Graph, evaluation
 from ._reversal import find_rule
-from ._stages import Builder, Returned
+from ._stages import Builder, Returned, place_of
 
 
 class _Tracer(fx.Tracer):
@@ -21,6 +22,7 @@ class _Tracer(fx.Tracer):
     def __init__(self) -> None:
         super().__init__()
         self.returned: Returned = {}
+        self.record_stack_traces = True  # errors name the line
         self._calls: dict[str, int] = {}
 
     def is_leaf_module(self, module: nn.Module, name: str) -> bool:
@@ -39,9 +41,9 @@ class _Tracer(fx.Tracer):
         return result
 
 
-def trace(net: nn.Module, *, evaluate: bool = True) -> Graph:
+def trace(net: nn.Module, *, evaluate: bool = True, fitted: bool = False) -> Graph:
     """The graph of a net in evaluation mode, or in the mode it is in; an error names the first step below a
-    layer that cannot be reversed."""
+    layer that cannot be reversed, by the transpose or by the `fitted` reverse."""
     if any(hasattr(module, "_orig_mod") for module in net.modules()):
         raise BadInput(
             "a module that torch.compile has not replaced",
@@ -54,7 +56,7 @@ def trace(net: nn.Module, *, evaluate: bool = True) -> Graph:
         root.training = net.training
     tracer = _Tracer()
     nodes = _fx_nodes(root, tracer, evaluate)
-    return Builder(root, nodes, tracer.returned).graph()
+    return Builder(root, nodes, tracer.returned, fitted).graph()
 
 
 def _fx_nodes(net: nn.Module, tracer: _Tracer, evaluate: bool) -> tuple[fx.Node, ...]:
@@ -73,13 +75,17 @@ def _fx_nodes(net: nn.Module, tracer: _Tracer, evaluate: bool) -> tuple[fx.Node,
         inside = f" in {where!r}" if where else ""
         raise BadInput(
             "a net that torch.fx can trace",
-            got=f"{type(error).__name__}{inside}: {_first_sentence(error)}",
+            got=f"{type(error).__name__}{inside}{_place(error)}: {_first_sentence(error)}",
             do="give the module that branches on its input a rule, which makes it one step: "
             "obverse.shadow.register_rule(ItsClass, Rule(reverse=…))",
         ) from error
 
     _undo_in_place(net, nodes)
     return nodes
+
+
+def _place(error: Exception) -> str:
+    return place_of("".join(traceback.format_tb(error.__traceback__)))
 
 
 def _first_sentence(error: Exception) -> str:
