@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from obverse import BadInput, Shadow
+from obverse import BadInput, Shadow, ShadowLoss
 from obverse.shadow import recovery
 
 
@@ -148,3 +148,14 @@ def test_what_cannot_be_traced_is_named_with_its_line() -> None:
     line = Branch.forward.__code__.co_firstlineno + 1
     with pytest.raises(BadInput, match=rf"in test_attention\.py, line {line}"):
         Shadow(Branch())
+
+
+def test_training_with_it() -> None:
+    torch.manual_seed(0)
+    net, x = Vision(blocks("call")), digits(60)
+    shadow = Shadow(net, reverse="fitted")
+    shadow.calibrate(x)
+    loss = ShadowLoss(shadow, layer="blocks.1")
+    loss(x[:10], torch.arange(10)).backward()
+    assert net.patches.weight.grad is not None
+    assert bool(net.patches.weight.grad.isfinite().all())

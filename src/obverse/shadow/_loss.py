@@ -236,7 +236,8 @@ class ShadowLoss(nn.Module):
         net = self.shadow.net
         traces = self.shadow.graph.traces
         if net.training not in traces:
-            traces[net.training] = trace(net, evaluate=False)
+            fitted = self.shadow.reverse == "fitted"
+            traces[net.training] = trace(net, evaluate=False, fitted=fitted)
         graph = traces[net.training]
         if self.layer not in graph.layers:
             raise BadInput(
