@@ -23,6 +23,7 @@ from .tuning import RANDOM
 
 PAGE = DOCS / "selection.md"
 FIGURE = FIGURES / "selection.svg"
+AT_RANDOM = ("random ", "ours, mixed ")
 FEW, ENOUGH = 2, 5  # seeds from which on there is an error, and a test
 
 
@@ -88,13 +89,14 @@ def tuned(way: str) -> dict[int, dict[str, float]]:
     found = {}
     for file in sorted(RESULTS.glob(f"{way}_*.json")):
         losses = {name: cell["loss"] for name, cell in read(file)["entries"].items()}
-        found[int(re.sub(r"\D", "", file.stem))] = losses
+        if any(name.startswith(AT_RANDOM) for name in losses):  # otherwise there is nothing to compare with
+            found[int(re.sub(r"\D", "", file.stem))] = losses
     return found
 
 
 def baseline(losses: Mapping[str, float]) -> float:
     """The mean of what was chosen at random, or with ranks at other matrices."""
-    return mean([loss for name, loss in losses.items() if name.startswith(("random ", "ours, mixed "))])
+    return mean([loss for name, loss in losses.items() if name.startswith(AT_RANDOM)])
 
 
 def differences(found: Mapping[int, Mapping[str, float]]) -> dict[str, list[float]]:
@@ -103,7 +105,7 @@ def differences(found: Mapping[int, Mapping[str, float]]) -> dict[str, list[floa
     for losses in found.values():
         at_random = baseline(losses)
         for name, loss in losses.items():
-            if not name.startswith(("random ", "ours, mixed ", "before", "all of them")):
+            if not name.startswith((*AT_RANDOM, "before", "all of them")):
                 gaps[name].append(1000 * (loss - at_random))
     return gaps
 

@@ -24,7 +24,20 @@ from obverse.weights import decompose
 
 from .._lab.places import RUNS
 from .._lab.result_files import measure
-from .net import KINDS, Reader, Text, adapt, matrices, sources, tested, topics, train, unfreeze, versions
+from .net import (
+    BLOCKS,
+    KINDS,
+    Reader,
+    Text,
+    adapt,
+    matrices,
+    sources,
+    tested,
+    topics,
+    train,
+    unfreeze,
+    versions,
+)
 from .rules import counts, scores
 
 RESULTS = Path(__file__).parent / "results"
@@ -160,6 +173,9 @@ def run(out: Path = RESULTS, seeds: Sequence[int] = SEEDS, ways: Sequence[str] =
                     cells[f"random {draw}"] = partial(tune, first_of_each_kind(at_random(seed, draw)))
                 for rule, numbers in by_rule.items():
                     cells[rule] = partial(tune, first_of_each_kind(numbers))
+                for block in (0, BLOCKS - 1):
+                    own = [f"blocks.{block}.{kind}" for kind in KINDS]
+                    cells[f"all of block {block}"] = partial(tune, own)
             else:
                 update = partial(tune_updates, net, text=prose, lr=best[way], seed=seed)
                 cells = {"equal": partial(update, even)}
