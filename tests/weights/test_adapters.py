@@ -300,6 +300,31 @@ def test_a_profile_of_the_base_is_taken_off_both(tmp_path):
     assert seen == [(0, 0), (1, 1)]
 
 
+def test_a_base_of_which_nothing_can_be_told_is_not_called_structured(tmp_path):
+    first, second = normal(8, 24), normal(20, 8, seed=1)
+    folder = written(tmp_path / "a", lora(first, second))
+    (layer,) = audit_adapter(folder, base={f"{Q}.weight": normal(20, 24, seed=2)}).layers
+    assert layer.on_base is not None
+    assert layer.on_base.above is None
+    assert layer.sentence.endswith("what in the base layer is random cannot be told")
+    even = torch.linalg.qr(normal(160, 100, seed=3))[0].T  # all singular values are 1
+    first, second = normal(8, 160), normal(100, 8, seed=1)
+    found = audit_adapter(written(tmp_path / "b", lora(first, second)), base={f"{Q}.weight": even})
+    other = found.layers[0]
+    assert other.on_base is not None
+    assert other.on_base.grade_before == "structured otherwise"
+    assert "no bulk like random numbers to stand out of" in other.sentence
+
+
+@pytest.mark.parametrize(
+    ("strength", "words"), [(0.3, "none of 1 layer on the base have"), (3.0, "1 of 1 layer")]
+)
+def test_the_summary_says_what_shows_in_the_base(tmp_path, strength, words):
+    summary = on_base(tmp_path, strength).summary
+    assert words in summary
+    assert "90\N{NO-BREAK SPACE}% of the energy in 1 direction; effective rank" in summary
+
+
 def test_a_fused_base_and_other_prefixes_are_found(tmp_path):
     first, second = normal(8, 64), 0.1 * normal(192, 8, seed=1)
     folder = written(tmp_path / "a", lora(first, second, "transformer.h.0.attn.c_attn"), fan_in_fan_out=True)

@@ -15,6 +15,10 @@ from .files import Factors
 from .product import singular_values
 from .results import OnBase
 
+_NOTES = {
+    "cannot tell": "what in the base layer is random cannot be told",
+    "structured otherwise": "the base layer has no bulk like random numbers to stand out of",
+}
 _SOLID = ("untouched", "signal in a random bulk", "mostly signal")
 
 
@@ -112,9 +116,7 @@ def beside_base(
         is_bound=before.summary.rank_is_bound or after.summary.rank_is_bound,
         grade_before=before.grade,
         grade_after=after.grade,
-        note=""
-        if threshold is not None
-        else "the base layer has no bulk like random numbers to stand out of",
+        note="" if threshold is not None else _NOTES.get(before.grade, ""),
     )
 
 

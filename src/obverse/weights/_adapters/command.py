@@ -106,7 +106,9 @@ def adapter_columns(found: AdapterAudit) -> list[Column]:
             marked=marked,
         ),
         column("norm", lambda layer: number(layer.norm), "of the update", 1),
-        column("of base", beside(lambda one: f"{100 * one.relative:.2g} %"), "norm ÷ that of the base layer"),
+        column(
+            "of base", beside(lambda one: f"{number(100 * one.relative)} %"), "norm ÷ that of the base layer"
+        ),
         column(
             "above",
             beside(lambda one: None if one.above is None else str(one.above)),

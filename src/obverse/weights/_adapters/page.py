@@ -60,7 +60,9 @@ def _cells(layer: AdaptedLayer, on_base: bool) -> list[str]:
     ]
     if on_base:
         one = layer.on_base
-        cells += [NONE] * 3 if one is None else [f"{100 * one.relative:.2g} %", count(one.above), turn(one)]
+        cells += (
+            [NONE] * 3 if one is None else [f"{number(100 * one.relative)} %", count(one.above), turn(one)]
+        )
     return cells
 
 

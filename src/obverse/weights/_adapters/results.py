@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, ClassVar
 
-from ..._core import Record, counted, read_record
+from ..._core import FIXED, Record, counted, read_record
 from ..results import Grade
 
 
@@ -25,6 +25,11 @@ class OnBase(Record):
     grade_before: Grade
     grade_after: Grade
     note: str = ""  # why something is missing
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the directions of both could be counted."""
+        return "cannot tell" not in (self.grade_before, self.grade_after)
 
 
 @dataclass(frozen=True)
@@ -99,13 +104,24 @@ class AdapterAudit(Record):
         effective = sorted(layer.effective_rank for layer in live if layer.effective_rank is not None)
         ninety = sorted(layer.for_90 for layer in live if layer.for_90 is not None)
         zero = len(self.layers) - len(live)
-        parts = [
-            f"{count}, {rank}",
-            f"90 % of the energy in {_span(ninety)} directions (median {median(ninety):g})",
-            f"effective rank {effective[0]:.1f} to {effective[-1]:.1f} (median {median(effective):.1f})",
-        ]
+        noun = "direction" if ninety[-1] == 1 else "directions"
+        parts = [f"{count}, {rank}", f"90{FIXED}% of the energy in {_span(ninety)} {noun}"]
+        if len(live) == 1:
+            parts.append(f"effective rank {effective[0]:.1f}")
+        else:
+            parts[-1] += f" (median {median(ninety):g})"
+            parts.append(
+                f"effective rank {effective[0]:.1f} to {effective[-1]:.1f} (median {median(effective):.1f})"
+            )
         if zero:
-            parts.append(f"{zero} of them 0")
+            parts.append(f"{zero} of the updates {'is' if zero == 1 else 'are'} 0")
+        beside = [layer.on_base.above for layer in live if layer.on_base and layer.on_base.above is not None]
+        if beside:
+            shown = sum(above > 0 for above in beside)
+            parts.append(
+                f"{shown or 'none'} of {counted(len(beside), 'layer')} on the base "
+                f"{'has' if shown == 1 else 'have'} a direction strong enough to show in the base's bulk"
+            )
         return "; ".join(parts)
 
     def __str__(self) -> str:

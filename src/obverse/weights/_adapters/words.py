@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._core import FIXED, NONE, counted
+from ..._core import FIXED, NONE, counted, number
 from .product import Standing
 from .results import AdaptedLayer, OnBase
 
@@ -34,7 +34,7 @@ def remark(layer: AdaptedLayer) -> str:
         return layer.sentence
     parts = [] if layer.on_base is None or not layer.on_base.note else [layer.on_base.note]
     if layer.initial_p is not None and layer.initial_p >= INITIAL:
-        parts.append("lora_A as it was initialized")
+        parts.append("lora_A still like its start")
     return "; ".join(parts)
 
 
@@ -48,16 +48,16 @@ def _standing(above: Standing) -> str:
 
 def on_base(found: OnBase, rank: int) -> str:
     """The update beside its base."""
-    size = f"{100 * found.relative:.2g}{FIXED}%"
-    parts = [f"its norm is {size} of the base layer's"]
+    parts = [f"its norm is {number(100 * found.relative)}{FIXED}% of the base layer's"]
     if found.above is not None:
         each = "direction is" if found.above == 1 else "directions are"
         none = "no direction is" if not found.above else f"{found.above} of {rank} {each}"
         parts.append(f"{none} strong enough to show in the base's bulk")
-    else:
+    if found.note:
         parts.append(found.note)
-    bound = "at least " if found.is_bound else ""
-    parts.append(f"signal from base to base + adapter: {bound}{found.before} → {found.after} directions")
+    if found.is_told:
+        bound = "at least " if found.is_bound else ""
+        parts.append(f"signal from base to base + adapter: {bound}{found.before} → {found.after} directions")
     return "; ".join(parts)
 
 
@@ -70,5 +70,7 @@ def uneven(layer: AdaptedLayer) -> str:
 
 def turn(found: OnBase) -> str:
     """The signal's directions before and after."""
+    if not found.is_told:
+        return NONE
     least = "≥" if found.is_bound else ""
     return f"{least}{found.before} → {least}{found.after}"
