@@ -281,7 +281,7 @@ def survives(jobs: Crasher, name: str, given: Path, tmp_path: Path, points: Sequ
 
 def check_report(jobs: Crasher, out: Path) -> None:
     """What looks like a result is one: its page can be made. Where there is none, that is said."""
-    names = [path.name for path in out.glob("*.json") if path.name != "against.json"]
+    names = [path.name for path in out.glob("*.json") if path.name not in ("against.json", "difference.json")]
     if not names:
         return
     copy = out.with_name("copy")

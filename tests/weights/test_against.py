@@ -102,7 +102,7 @@ def test_marks_by_chance_are_as_rare_as_two_standard_errors_say():
 def test_the_summary_says_how_many_verdicts_changed_and_how():
     assert compare_audits(BEFORE, AFTER).summary == (
         "3 layers in both: 1 verdict changed (1 untouched → signal in a random bulk); "
-        "random share clearly higher in 0, lower in 1; 1 only before; 1 only after"
+        "random share clearly higher in 0, lower in 1; 1 only in base; 1 only in tuned"
     )
     assert compare_audits(AFTER, BEFORE).summary.startswith(
         "3 layers in both: 1 verdict changed (1 signal in a random bulk → untouched); "
@@ -110,7 +110,7 @@ def test_the_summary_says_how_many_verdicts_changed_and_how():
     )
     same = compare_audits(made_audit(made_layer()), made_audit(made_layer()))
     assert same.summary == "1 layer in both: no verdict changed; random share clearly changed in none"
-    assert compare_audits(made_audit(), AFTER).summary == "no layer is in both; 4 only after"
+    assert compare_audits(made_audit(), AFTER).summary == "no layer is in both; 4 only in tuned"
 
 
 def test_as_text_it_names_every_layer():
@@ -120,8 +120,8 @@ def test_as_text_it_names_every_layer():
         "ratio 1.02 → 1.5*, bulk 0.002 → 0.042*, KS 0.004 → 0.0041",
         "  h2: untouched, shape 64 × 100 → 128 × 100, random share 1 → 1, directions 0 → 0, "
         "ratio 1.02 → 1.03, bulk 0.002 → 0.002, KS 0.004 → 0.004",
-        "  old: only before",
-        "  new: only after",
+        "  old: only in base",
+        "  new: only in tuned",
     ]
 
 

@@ -307,10 +307,10 @@ def test_against_says_what_changed(obverse, file, fine, tmp_path):
     done = obverse("audit", file, "--against", fine, "--out", tmp_path / "out")
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    assert lines[0] == "fine → net.safetensors"
+    assert lines[0] == "the audits, from fine to net.safetensors"
     assert lines[1].split() == ["layer", "verdict", "random", "signal", "ratio", "bulk", "KS"]
-    assert "only before: h1" in lines
-    assert "only after: h2, h3, out" in lines
+    assert "only in base: h1" in lines
+    assert "only in tuned: h2, h3, out" in lines
     assert "1 layer in both: no verdict changed; random share clearly changed in none; " in lines[-2]
     assert files_below(tmp_path / "out") == {"audit.json", "audit.csv", "audit.html", "against.json"}
     assert read_audit(tmp_path / "out" / "against.json") == FINE
@@ -348,7 +348,7 @@ def test_nothing_in_common_is_said_too(obverse, fine, tmp_path):
     write_audit(made_audit(made_layer("other")), tmp_path / "a.json")
     done = obverse("audit", fine, "--against", tmp_path / "a.json")
     assert done.code == 0
-    assert "no layer is in both; 1 only before; 2 only after" in done.out
+    assert "no layer is in both; 1 only in base; 2 only in tuned" in done.out
 
 
 # Exit status

@@ -412,16 +412,16 @@ def test_comparison_shows_both_numbers_and_the_change(audit: Audit) -> None:
     for layer, card in zip(audit.layers, cards, strict=True):
         twin = twins.get(layer.name)
         if twin is None:
-            assert "only in A" in card
+            assert "only in tuned" in card
             continue
         if layer.entries is None or twin.entries is None or layer.parts is None or twin.parts is None:
             continue
         a, b = layer.entries.kurtosis.value, twin.entries.kurtosis.value
-        assert f"kurtosis{number(a)}B {number(b)} ({signed(a - b)})" in card
+        assert f"kurtosis{number(a)}base {number(b)} ({signed(a - b)})" in card
         if layer.verdict != twin.verdict:
-            assert f"in B: {twin.verdict}" in card
+            assert f"in base: {twin.verdict}" in card
         else:
-            assert "same in B" in card
+            assert "same in base" in card
         change = layer.parts.distance.value - twin.parts.distance.value
         assert f"{signed(change)}" in card
 
@@ -458,27 +458,27 @@ def test_recovery_is_compared_at_the_same_sparsity_and_source() -> None:
     )
     other = replace(layer, reversal=there[::-1])
     page = render_audit(audit_of([layer], "a"), audit_of([other], "b"))
-    assert "<tr><th>in B, error: layer<td>0.111<td>0.222<td>0.333<td>0.444" in page
+    assert "<tr><th>in base, error: layer<td>0.111<td>0.222<td>0.333<td>0.444" in page
     elsewhere = replace(other, reversal=tuple(replace(one, sparsity=7.0) for one in there[:3]))
     page = render_audit(audit_of([layer], "a"), audit_of([elsewhere], "b"))
-    assert "<tr><th>in B, error: layer<td>—<td>—<td>—<td>—" in page
+    assert "<tr><th>in base, error: layer<td>—<td>—<td>—<td>—" in page
 
 
 def test_changed_verdicts_are_told_in_words(audit: Audit) -> None:
     before = before_training(audit)
     said = changes(compare_audits(before, audit))
-    assert said[0] == "Of 8 layers that both have, 3 got another verdict in A than in B."
-    assert f"Untouched in B, signal in a random bulk in A: {audit.layers[2].name}." in said
-    assert f"Untouched in B, mostly signal in A: {audit.layers[4].name}." in said
-    assert f"Untouched in B, structured otherwise in A: {audit.layers[5].name}." in said
-    assert f"Only in A: {audit.layers[-2].name}." in said
-    assert "Only in B: head.weight." in said
+    assert said[0] == "Of 8 layers that both have, 3 got another verdict in tuned than in base."
+    assert f"Untouched in base, signal in a random bulk in tuned: {audit.layers[2].name}." in said
+    assert f"Untouched in base, mostly signal in tuned: {audit.layers[4].name}." in said
+    assert f"Untouched in base, structured otherwise in tuned: {audit.layers[5].name}." in said
+    assert f"Only in tuned: {audit.layers[-2].name}." in said
+    assert "Only in base: head.weight." in said
     assert all(one in words(Reader(render_audit(audit, before)).text) for one in map(words, said))
 
     same = changes(compare_audits(audit, audit))
-    assert same == ["Layers that both have: 9, each with the same verdict in A as in B."]
+    assert same == ["Layers that both have: 9, each with the same verdict in tuned as in base."]
     none = changes(compare_audits(audit_of([before.layers[-2]], "b"), audit_of([audit.layers[0]], "a")))
-    assert none[0].startswith("No layer of A has the name of a layer of B")
+    assert none[0].startswith("No layer of tuned has the name of a layer of base")
     stricter = replace(audit, thresholds=audit.thresholds | {"recovery_ratio": 1.5})
     assert "judged by different thresholds: recovery_ratio" in changes(compare_audits(audit, stricter))[-1]
 
@@ -634,7 +634,7 @@ def test_build_takes_a_directory_or_the_file_itself(audit: Audit, page: str, tmp
     with pytest.raises(BadInput, match="make it first"):
         build(tmp_path, tmp_path / "nowhere" / "page.html")
     write_audit(before_training(audit), tmp_path / "against.json")
-    assert "another verdict in A than in B" in build(tmp_path).read_text()
+    assert "another verdict in tuned than in base" in build(tmp_path).read_text()
 
 
 def test_run_directory_keeps_its_own_page(audit: Audit, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ PAGES = (
     "weights._ablation",
     "weights._compression",
     "weights._adapters",
+    "weights._difference",
     "claims",
     "shadow",
     "identity",

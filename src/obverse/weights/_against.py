@@ -1,4 +1,4 @@
-"""What changed between two audits, layer by layer: before and after training, say. Not for measuring."""
+"""What changed from one audit (base, before) to another (tuned, after), layer by layer. Not for measuring."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ class Comparison(Record):
 
     @property
     def _only(self) -> list[str]:
-        sides = (("before", self.only_before), ("after", self.only_after))
-        return [f"{len(names)} only {side}" for side, names in sides if names]
+        sides = (("base", self.only_before), ("tuned", self.only_after))
+        return [f"{len(names)} only in {side}" for side, names in sides if names]
 
     def __str__(self) -> str:
         lines = [f"  {one}" for one in self.layers]
-        lines += [f"  {name}: only before" for name in self.only_before]
-        lines += [f"  {name}: only after" for name in self.only_after]
+        lines += [f"  {name}: only in base" for name in self.only_before]
+        lines += [f"  {name}: only in tuned" for name in self.only_after]
         return "\n".join([self.summary, *lines, *(f"note: {note}" for note in self.notes)])
 
 

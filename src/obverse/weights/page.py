@@ -16,6 +16,9 @@ from ..present import ResultType, markup, registry, render_page
 from . import charts as small
 from ._against import Comparison, LayerChange, compare_audits
 from ._blocks import Square, map_of
+from ._difference.page import Row, rows_of, sentence
+from ._difference.results import NAME as DIFFERENCE
+from ._difference.results import Difference, read_difference
 from ._numbers import Line, counterpart, interval, line, quantities
 from ._readers.address import is_address, spoken
 from .charts import recovery_bars
@@ -72,8 +75,11 @@ class Card:
         return self.twin is not None and self.twin.verdict != self.layer.verdict
 
 
-def render_audit(audit: Audit, other: Audit | None = None) -> str:
-    """The page as text; with `other`, each layer beside the one of the same name there."""
+def render_audit(audit: Audit, other: Audit | None = None, difference: Difference | None = None) -> str:
+    """The page as text; with `other` (base), each layer beside the one of the same name there.
+
+    With `difference`, what changed in the weights stands before all cards.
+    """
     comparison = None if other is None else compare_audits(other, audit)
     twins = {} if other is None else {layer.name: layer for layer in other.layers}
     clear = {} if comparison is None else {one.name: _clear(one) for one in comparison.layers}
@@ -84,6 +90,7 @@ def render_audit(audit: Audit, other: Audit | None = None) -> str:
         other=other,
         names=model_names(audit.model, "" if other is None else other.model),
         change=[] if comparison is None else changes(comparison),
+        difference=None if difference is None else _changed(difference, audit, twins),
         map=shades(audit),
         cards=[
             card(layer, audit.thresholds, twins.get(layer.name), clear.get(layer.name, frozenset()))
@@ -100,6 +107,24 @@ def render_audit(audit: Audit, other: Audit | None = None) -> str:
         seconds=seconds(audit.seconds),
         shared=markup(small.shared()),
     )
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What changed in the weights, in words."""
+
+    summary: str
+    lineage: str
+    notes: tuple[str, ...]
+    rows: tuple[Row, ...]
+    more: int
+
+
+def _changed(found: Difference, audit: Audit, base: Mapping[str, LayerAudit]) -> Changed:
+    tuned = {layer.name: (at, layer) for at, layer in enumerate(audit.layers, start=1)}
+    rows, more = rows_of(found, base, tuned)
+    notes = tuple(sentence(note) for note in found.notes[:20])
+    return Changed(sentence(found.summary), sentence(found.lineage.sentence), notes, tuple(rows), more)
 
 
 @dataclass(frozen=True)
@@ -259,7 +284,7 @@ def _percent(share: float) -> str:
 
 
 def changes(comparison: Comparison) -> list[str]:
-    """What differs between two nets, in sentences; on the page A is the one after and B the one before."""
+    """What differs between two nets, in sentences; from base to tuned."""
     both = len(comparison.layers)
     turns: dict[tuple[Verdict, Verdict], list[str]] = {}
     for one in comparison.layers:
@@ -267,22 +292,24 @@ def changes(comparison: Comparison) -> list[str]:
             turns.setdefault((one.verdict_before, one.verdict_after), []).append(one.name)
     changed = sum(map(len, turns.values()))
     if not both:
-        said = ["No layer of A has the name of a layer of B, so there is nothing to compare."]
+        said = ["No layer of tuned has the name of a layer of base, so no audits of layers can be compared."]
     elif not changed:
-        said = [f"Layers that both have: {both}, each with the same verdict in A as in B."]
+        said = [f"Layers that both have: {both}, each with the same verdict in tuned as in base."]
     else:
-        said = [f"Of {both} layers that both have, {changed} got another verdict in A than in B."]
-    said += [f"{old.capitalize()} in B, {new} in A: {_some(names)}." for (old, new), names in turns.items()]
+        said = [f"Of {both} layers that both have, {changed} got another verdict in tuned than in base."]
+    said += [
+        f"{old.capitalize()} in base, {new} in tuned: {_some(names)}." for (old, new), names in turns.items()
+    ]
     shares = [one.random_share for one in comparison.layers if one.random_share and one.random_share.clear]
     if shares:
         more = sum(share.after > share.before for share in shares)
         said.append(
-            f"From B to A the random share got clearly larger in {more} of them and clearly smaller in "
-            f"{len(shares) - more}."
+            f"From base to tuned the random share got clearly larger in {more} of them and clearly smaller "
+            f"in {len(shares) - more}."
         )
-    for letter, alone in (("A", comparison.only_after), ("B", comparison.only_before)):
+    for side, alone in (("tuned", comparison.only_after), ("base", comparison.only_before)):
         if alone:
-            said.append(f"Only in {letter}: {_some(alone)}.")
+            said.append(f"Only in {side}: {_some(alone)}.")
     return said + [f"Beware: they were {plain(note)}." for note in comparison.notes]
 
 
@@ -336,9 +363,9 @@ def reversal_table(
         "k < t < k²": _conditions,
     }
     if other:
-        rows["in B, error: layer"] = _of_other(other, lambda two: _spread(two.layer.error))
-        rows["in B, layer ÷ shuffled"] = _of_other(other, lambda two: _spread(two.ratio))
-        rows["in B, 95 % interval"] = _of_other(other, interval)
+        rows["in base, error: layer"] = _of_other(other, lambda two: _spread(two.layer.error))
+        rows["in base, layer ÷ shuffled"] = _of_other(other, lambda two: _spread(two.ratio))
+        rows["in base, 95 % interval"] = _of_other(other, interval)
     return tuple((label, tuple(write(one) for one in shown)) for label, write in rows.items())
 
 
@@ -483,9 +510,16 @@ def _recovery(pair: Pair) -> Cell:
 
 
 def audit_page(path: Path) -> str:
-    """The page of an audit; an against.json beside it is the audit that it is compared with."""
-    against = (path if path.is_dir() else path.parent) / AGAINST
-    return render_audit(read_audit(path), read_audit(against) if against.is_file() else None)
+    """The page of an audit; an against.json beside it is the audit that it is compared with.
+
+    A difference.json beside both says what changed in the weights.
+    """
+    folder = path if path.is_dir() else path.parent
+    against, changed = folder / AGAINST, folder / DIFFERENCE
+    if not against.is_file():
+        return render_audit(read_audit(path))
+    difference = read_difference(changed) if changed.is_file() else None
+    return render_audit(read_audit(path), read_audit(against), difference)
 
 
 RESULT = registry.register(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
+from collections.abc import Collection
 from pathlib import Path
 
 import torch
@@ -24,6 +25,7 @@ def difference(
     tuned: WeightSource,
     base: WeightSource,
     *,
+    layers: Collection[str] | None = None,
     alpha: float = ALPHA,
     exact: bool | None = None,
     names: tuple[str, str] = ("", ""),
@@ -33,8 +35,9 @@ def difference(
     """What changed from base to tuned: nothing, rounding, a few directions, or everything?
 
     Both are modules, state dicts, paths, or what `open_weights` returns; layers are paired by name. Each pair
-    is loaded, its difference taken apart with rounding as its null, and let go before the next. `alpha` is
-    the chance of a false direction in a layer, and the level of the test of lineage. `exact` is that of
+    is loaded, its difference taken apart with rounding as its null, and let go before the next. `layers`
+    names those of tuned that are compared [all]; the test of lineage asks whichever it can. `alpha` is the
+    chance of a false direction in a layer, and the level of the test of lineage. `exact` is that of
     `decompose`. `names` (of tuned and base) are for the result.
     """
     if not 0 < alpha < 1:
@@ -43,13 +46,14 @@ def difference(
     sides = open_weights(tuned), open_weights(base)
     seed = int(torch.randint(2**31, (1,), generator=or_global(generator)))
     found = paired(*sides)
-    layers = []
-    for at, (one, other) in enumerate(found.pairs):
+    asked_for = [pair for pair in found.pairs if layers is None or pair[0].name in layers]
+    compared = []
+    for at, (one, other) in enumerate(asked_for):
         if progress:
-            progress(at, len(found.pairs), one.name)
-        layers.append(_layer(one, other, alpha, exact, _generator(seed, one.name)))
+            progress(at, len(asked_for), one.name)
+        compared.append(_layer(one, other, alpha, exact, _generator(seed, one.name)))
     if progress:
-        progress(len(found.pairs), len(found.pairs), "")
+        progress(len(asked_for), len(asked_for), "")
     by_name = {one.name: other for one, other in found.pairs}
     asked = [
         (one.name, one.load, by_name[one.name].load)
@@ -60,9 +64,9 @@ def difference(
     return Difference(
         base=names[1] or _name(base),
         tuned=names[0] or _name(tuned),
-        layers=tuple(layers),
-        only_base=found.only_base,
-        only_tuned=found.only_tuned,
+        layers=tuple(compared),
+        only_base=found.only_base if layers is None else (),
+        only_tuned=tuple(name for name in found.only_tuned if layers is None or name in layers),
         notes=found.notes,
         lineage=related,
         settings={"seed": seed, "alpha": alpha, "exact": exact},

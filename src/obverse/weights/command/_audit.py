@@ -28,6 +28,9 @@ from ...present import (
     write_result,
 )
 from .._decisions.kinds import FILES
+from .._difference.results import NAME as DIFFERENCE
+from .._difference.results import TABLE, Difference, difference_text
+from .._difference.results import to_csv as difference_csv
 from .._verdict import KEEP, SAMPLES, Thresholds
 from ..results import AGAINST, RECORD, Audit, Verdict, to_csv, write_audit
 from ._decide import (
@@ -41,6 +44,7 @@ from ._decide import (
     print_decision,
     write_decision,
 )
+from ._difference import measure_difference, print_difference
 from ._subject import RECORD_AGAINST, check_flags, is_adapter, measure, open_other, open_subject
 from ._tables import BY, print_audit, print_comparison
 
@@ -71,8 +75,8 @@ def audit(
     against: Annotated[
         str | None,
         typer.Option(
-            metavar="OTHER",
-            help="Say what changed from OTHER to MODEL: anything MODEL can be, or `initial`, "
+            metavar="BASE",
+            help="Say what changed from BASE to MODEL (tuned): anything MODEL can be, or `initial`, "
             "a run's net before training.",
             autocompletion=complete.model,
         ),
@@ -244,6 +248,13 @@ def audit(
     ]
     other = others[0] if others else None
     comparison = None if other is None else compare_audits(other, found)
+    change: Difference | None = None
+    if len(subjects) > 1:
+        tuned, base = subjects
+        exactly = settings.get("exact")
+        change = measure_difference(
+            tuned, base, layers, seed=seed or 0, alpha=thresholds.level, exact=exactly
+        )
     small = f"{settings['samples']} draws of h for each sparsity" if quick else ""
     decision = decision_on(found, choose)
     if choose:
@@ -255,8 +266,11 @@ def audit(
         if quick:
             echo_quick(small, as_json)
         if as_json:
-            typer.echo(json.dumps(comparison.to_dict(), allow_nan=False))
+            more = {} if change is None else {"difference": change.to_dict()}
+            typer.echo(json.dumps(comparison.to_dict() | more, allow_nan=False))
         else:
+            if change is not None:
+                print_difference(change)
             print_comparison(comparison)
     if out is not None:
         write_result(
@@ -264,8 +278,8 @@ def audit(
             RESULT,
             out,
             as_json=as_json or choose is not None,
-            files=partial(write_beside, found, other, decision),
-            beside=("audit.csv", AGAINST, *FILES),
+            files=partial(write_beside, found, other, change, decision),
+            beside=("audit.csv", AGAINST, DIFFERENCE, TABLE, *FILES),
         )
         for record in records:  # now that it is all there
             with explained(record):
@@ -299,15 +313,22 @@ def parse_thresholds(words: list[str]) -> Thresholds:
 
 
 def write_beside(
-    found: Audit, other: Audit | None, decision: Decision | BadInput | None, out: Path
+    found: Audit,
+    other: Audit | None,
+    change: Difference | None,
+    decision: Decision | BadInput | None,
+    out: Path,
 ) -> tuple[str, ...]:
-    """audit.csv, against.json for what it is compared with, and the decision."""
+    """audit.csv, against.json for what it is compared with, what changed from there, and the decision."""
     if decision is not None and not isinstance(decision, BadInput):
         write_decision(decision, out)
     if other is not None:
         write_audit(other, out / AGAINST)
-    else:  # one that lies there is not about this audit
-        with explained(out):
-            (out / AGAINST).unlink(missing_ok=True)
+    if change is not None:
+        write_text(out / TABLE, difference_csv(change))
+        write_text(out / DIFFERENCE, difference_text(change))
+    with explained(out):  # what lies there otherwise is not about this audit
+        for name in (AGAINST,) * (other is None) + (DIFFERENCE, TABLE) * (change is None):
+            (out / name).unlink(missing_ok=True)
     write_text(out / "audit.csv", to_csv(found))
     return ()

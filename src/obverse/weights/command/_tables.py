@@ -112,12 +112,12 @@ def _not_judged(layers: Sequence[LayerAudit]) -> list[str]:
 def print_comparison(comparison: Comparison) -> None:
     """The table of what changed, the layers that only one audit has, the summary."""
     console = open_console()
-    say(console, f"{comparison.before} → {comparison.after}")
+    say(console, f"the audits, from {comparison.before} to {comparison.after}")
     if comparison.layers:
         print_grid(console, comparison_columns(comparison), f"changed by more than {CLEAR:g} standard errors")
-    for side, names in (("before", comparison.only_before), ("after", comparison.only_after)):
+    for side, names in (("base", comparison.only_before), ("tuned", comparison.only_after)):
         if names:
-            say(console, f"only {side}: {', '.join(names)}")
+            say(console, f"only in {side}: {', '.join(names)}")
     for note in comparison.notes:
         say(console, f"note: {note}")
     say(console, comparison.summary, "bold")
