@@ -36,6 +36,7 @@ FORMATS = (  # the coarser ones first
     Format("float64", torch.float64, 52, -1022),
 )
 _BY_DTYPE = {one.dtype: one for one in FORMATS}
+BAND = 2**22  # entries
 PROBE = 4096  # entries looked at before all of them are
 LEVELS = 256  # of a grid: eight bits
 BLOCKS = (256, 128, 64, 32)
@@ -58,7 +59,14 @@ def format_of(values: Tensor) -> Format:
 
 
 def _holds(one: Format, values: Tensor) -> bool:
-    return bool((nearest(values, one) == values.double()).all())
+    return all(
+        bool((nearest(band, one) == band.double()).all()) for band in values.split(rows_of_a_band(values))
+    )
+
+
+def rows_of_a_band(values: Tensor) -> int:
+    """So many rows at a time keep what is computed of them small beside the matrix."""
+    return max(1, BAND // max(1, values[:1].numel()))
 
 
 def nearest(values: Tensor, one: Format) -> Tensor:
@@ -98,7 +106,10 @@ def on_grids_of(values: Tensor, other: Tensor, slack: float) -> Iterator[OnGrid]
     for title, there, back in _groupings(values):
         grouped = there(values).double()
         few = grouped[:: max(1, len(grouped) // PROBED)][:PROBED]
-        for is_grid, put in ((_few_levels, _on_levels), (_even_levels, _on_even_levels)):
+        for is_grid, put in (
+            (_few_levels, _on_levels),
+            (_even_levels, _on_even_levels),
+        ):
             if is_grid(few, slack) and is_grid(grouped, slack):
                 rounded, step = put(grouped, there(other).double())
                 yield OnGrid(title, back(rounded), back(step))
@@ -114,10 +125,18 @@ def _groupings(values: Tensor) -> Iterator[tuple[str, Turn, Turn]]:
 
     yield "few levels in all", lambda one: one.reshape(1, -1), as_it_was
     yield "few levels for each row", lambda one: one, as_it_was
-    yield "few levels for each column", lambda one: one.T.contiguous(), lambda one: one.T.contiguous()
+    yield (
+        "few levels for each column",
+        lambda one: one.T.contiguous(),
+        lambda one: one.T.contiguous(),
+    )
     for block in BLOCKS:
         if columns % block == 0 and columns > block:
-            yield f"few levels for each {block} numbers of a row", partial(_in_blocks, block=block), as_it_was
+            yield (
+                f"few levels for each {block} numbers of a row",
+                partial(_in_blocks, block=block),
+                as_it_was,
+            )
 
 
 def _in_blocks(values: Tensor, block: int) -> Tensor:
@@ -126,6 +145,8 @@ def _in_blocks(values: Tensor, block: int) -> Tensor:
 
 def _few_levels(grouped: Tensor, slack: float) -> bool:
     """Far fewer different numbers than numbers, and fewer than the format itself has between 1 and 2."""
+    if grouped.shape[1] > PROBE and not _few_levels(grouped[:, :PROBE], slack):
+        return False
     ordered = grouped.sort(1).values
     distinct = (ordered[:, 1:] > ordered[:, :-1]).sum(1) + 1
     return bool((distinct <= min(LEVELS, CROWDED * grouped.shape[1], 1 / (2 * slack))).all())
@@ -135,7 +156,10 @@ def _on_levels(levels: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     """The nearest of each row's levels, and the distance between those on either side."""
     ordered = levels.sort(1).values
     at, last = torch.searchsorted(ordered, values.contiguous()), ordered.shape[1] - 1
-    above, below = ordered.gather(1, at.clamp(max=last)), ordered.gather(1, (at - 1).clamp(min=0))
+    above, below = (
+        ordered.gather(1, at.clamp(max=last)),
+        ordered.gather(1, (at - 1).clamp(min=0)),
+    )
     return torch.where(values - below < above - values, below, above), above - below
 
 
@@ -143,8 +167,12 @@ def _even_levels(grouped: Tensor, slack: float) -> bool:
     """Whole multiples of 1/127 of the largest: eight bits, one of them the sign."""
     if grouped.shape[1] < BLOCKS[-1]:
         return False
-    times = grouped / _even_step(grouped)
-    return bool(((times - times.round()).abs() <= times.abs() * slack).all())
+    step = _even_step(grouped)
+    for part in (grouped[:, :PROBE], grouped):  # most are found out by a few
+        times = part / step
+        if not bool(((times - times.round()).abs() <= times.abs() * slack).all()):
+            return False
+    return True
 
 
 def _on_even_levels(levels: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,9 +13,9 @@ from ..._core import brief, in_percent
 from .._decomposition.grade import MIN_SIDE
 from .._decomposition.marchenko_pastur import threshold_strength
 from .._decomposition.parts import Parts, decompose
-from .grids import FORMATS
+from .grids import FORMATS, rows_of_a_band
 from .results import Change
-from .rounding import Rounded, rounding
+from .rounding import Rounded, rounded_to_a_format, rounding
 
 FEW_LINES = 0.1  # of the rows or columns, and fewer: a change in a few of them
 SHOWN = 64
@@ -37,18 +37,23 @@ class Found:
 
 @torch.no_grad()
 def compare(
-    tuned: Tensor, base: Tensor, *, alpha: float, exact: bool | None, generator: torch.Generator
+    tuned: Tensor,
+    base: Tensor,
+    *,
+    alpha: float,
+    exact: bool | None,
+    generator: torch.Generator,
 ) -> Found:
     """From base to tuned: two matrices of one shape, in the precision in which they are stored."""
-    moved = tuned.double() - base.double()
-    if not bool(moved.any()):
-        return Found("identical", "identical: every number is the same", _counts(moved))
-    numbers = _counts(moved)
-    length = float(torch.linalg.vector_norm(base.double()))
-    numbers["size"] = float(torch.linalg.vector_norm(moved)) / length if length else None
+    numbers = _counts(tuned, base)
+    if not numbers["changed"]:
+        return Found("identical", "identical: every number is the same", numbers)
+    if how := rounded_to_a_format(tuned, base):
+        return Found("nothing but rounding", f"nothing but rounding: {how}", numbers)
     rounded = rounding(tuned, base)
     if rounded.how:
         return Found("nothing but rounding", f"nothing but rounding: {rounded.how}", numbers)
+    moved = tuned.double() - base.double()
     if (scaled := _scaled(tuned, base, rounded)) is not None:
         said = f"scaled: tuned is base times {brief(scaled)}, as near as {rounded.grid} can hold it"
         return Found("scaled", said, numbers | {"factor": scaled})
@@ -58,12 +63,26 @@ def compare(
     return _taken_apart(moved, tuned, base, rounded, numbers, alpha, exact, generator)
 
 
-def _counts(moved: Tensor) -> dict[str, Any]:
-    other = moved != 0
+def _counts(tuned: Tensor, base: Tensor) -> dict[str, Any]:
+    """What differs, and by how much; a band of rows at a time."""
+    entries = rows = 0
+    columns = torch.zeros(base.shape[1], dtype=torch.bool)
+    energy = length = 0.0
+    height = rows_of_a_band(base)
+    for here, there in zip(tuned.split(height), base.split(height), strict=True):
+        before = there.double()
+        moved = here.double() - before
+        other = moved != 0
+        entries += int(other.sum())
+        rows += int(other.any(1).sum())
+        columns |= other.any(0)
+        energy += float(moved.square_().sum())
+        length += float(before.square().sum())  # not in place: it may be base itself
     return {
-        "changed": int(other.sum()),
-        "changed_rows": int(other.any(1).sum()),
-        "changed_columns": int(other.any(0).sum()),
+        "changed": entries,
+        "changed_rows": rows,
+        "changed_columns": int(columns.sum()),
+        "size": math.sqrt(energy / length) if length else None,
     }
 
 
@@ -110,7 +129,10 @@ def _taken_apart(
     generator: torch.Generator,
 ) -> Found:
     """The difference, or what of it rounding cannot have made where that has less noise."""
-    energy, beyond_energy = float(moved.square().sum()), float(rounded.beyond.square().sum())
+    energy, beyond_energy = (
+        float(moved.square().sum()),
+        float(rounded.beyond.square().sum()),
+    )
     finer = rounded.one_side and beyond_energy < energy
     change = rounded.beyond if finer else moved
     allowed = rounded.step if finer or not rounded.one_side else rounded.step / 2

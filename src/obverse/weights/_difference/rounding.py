@@ -15,7 +15,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .grids import Format, cut_off, format_of, nearest, on_grids_of, steps
+from .grids import (
+    Format,
+    cut_off,
+    format_of,
+    nearest,
+    on_grids_of,
+    rows_of_a_band,
+    steps,
+)
 
 _PLENTY = 23  # bits of float32
 SCALE_ERROR = 2.0**-10  # relative, of two levels: a scale stored in float16 is off by half of that
@@ -64,6 +72,20 @@ def rounding(tuned: Tensor, base: Tensor) -> Rounded:
     )
 
 
+def rounded_to_a_format(tuned: Tensor, base: Tensor) -> str:
+    """What `rounding` can say from a few rows at a time: how one is the other in a coarser format."""
+    formats = format_of(tuned), format_of(base)
+    for fine, coarse, kind, names, sign in _ways(tuned, base, formats):
+        height = rows_of_a_band(base)
+        said = {
+            _to_format(some, other, kind, names, sign).how
+            for some, other in zip(fine.split(height), coarse.split(height), strict=True)
+        }
+        if len(said) == 1:
+            return said.pop()
+    return ""
+
+
 def _ways(
     tuned: Tensor, base: Tensor, formats: tuple[Format, Format]
 ) -> Iterator[tuple[Tensor, Tensor, Format, tuple[str, str], float]]:
@@ -84,7 +106,12 @@ def _to_format(fine: Tensor, coarse: Tensor, kind: Format, names: tuple[str, str
     elif bool((cut_off(fine, kind) == there).all()):
         how = f"each number of {names[1]} is that of {names[0]} cut off to {kind.name}"
     return Rounded(
-        how, sign * torch.where(as_near, 0.0, there - put), step, kind.name, True, kind.bits < _PLENTY
+        how,
+        sign * torch.where(as_near, 0.0, there - put),
+        step,
+        kind.name,
+        True,
+        kind.bits < _PLENTY,
     )
 
 
@@ -97,4 +124,10 @@ def _to_grids(fine: Tensor, coarse: Tensor, names: tuple[str, str], sign: float)
         as_near = (there - here).abs() <= (grid.rounded - here).abs() + slack
         how = f"each number of {names[1]}, on {grid.title}, is the one nearest to that of {names[0]}"
         beyond = torch.where(as_near, 0.0, there - grid.rounded)
-        yield Rounded(how if bool(as_near.all()) else "", sign * beyond, grid.step + slack, grid.title, True)
+        yield Rounded(
+            how if bool(as_near.all()) else "",
+            sign * beyond,
+            grid.step + slack,
+            grid.title,
+            True,
+        )

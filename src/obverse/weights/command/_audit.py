@@ -250,10 +250,9 @@ def audit(
     comparison = None if other is None else compare_audits(other, found)
     change: Difference | None = None
     if len(subjects) > 1:
-        tuned, base = subjects
         exactly = settings.get("exact")
         change = measure_difference(
-            tuned, base, layers, seed=seed or 0, alpha=thresholds.level, exact=exactly
+            *subjects[:2], pattern=layers, seed=seed or 0, alpha=thresholds.level, exact=exactly
         )
     small = f"{settings['samples']} draws of h for each sparsity" if quick else ""
     decision = decision_on(found, choose)

@@ -24,7 +24,7 @@ MOST_NAMED = 8
 
 
 def measure_difference(
-    tuned: Subject, base: Subject, pattern: str | None, *, seed: int, alpha: float, exact: bool | None
+    tuned: Subject, base: Subject, *, pattern: str | None, seed: int, alpha: float, exact: bool | None
 ) -> Difference | None:
     """None where one of the two is an audit made before: it holds no weights."""
     if isinstance(tuned.net, Audit) or isinstance(base.net, Audit):
