@@ -177,6 +177,7 @@ def test_an_update_into_a_rounded_base_is_found_where_it_survives():
     found = graded((base.double() + planted(base, 4, strength)).bfloat16(), base)
     assert (found.change, found.numbers["rank"]) == ("directions", 4)
     assert found.numbers["changed"] < base.numel() / 2  # most of it was rounded away
+    assert "rounding into base may have added the weakest" in found.sentence
 
 
 def test_a_strong_update_in_float32_has_its_own_singular_values():

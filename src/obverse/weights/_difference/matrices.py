@@ -21,6 +21,7 @@ FEW_LINES = 0.1  # of the rows or columns, and fewer: a change in a few of them
 SHOWN = 64
 NAMED = 3  # strengths in a sentence
 _SURELY = 4.0  # standard deviations by which stochastic rounding is told from another
+_NEARLY_ALL = 0.95
 _LEAST_ERROR = 1e-6  # relative energy: directions are found in float32
 _MOST_ERROR = 0.5
 _ERROR_MARGIN = 2.0  # on the energy by which the directions are misjudged, which is an estimate itself
@@ -196,6 +197,8 @@ def _graded(
     if said:
         grade: Change = "directions"
         said = f"{_directions(numbers)}; {said}"
+        if parts.rank > 1 and _is_lost_in_part(numbers, change, rounded):
+            said += "; rounding into base may have added the weakest of the directions"
     else:
         grade = "scattered" if numbers["changed"] <= change.numel() / 2 else "dense"
         said = f"{_how_much(numbers)}; {_nature(parts, numbers)}"
@@ -205,6 +208,15 @@ def _graded(
         grade = "in a few rows" if "row" in where else "in a few columns"
         said = f"{where}; {said}"
     return Found(grade, said, numbers)
+
+
+def _is_lost_in_part(numbers: dict[str, Any], change: Tensor, rounded: Rounded) -> bool:
+    """Whether an update of few directions can have become more of them.
+
+    Into numbers that are on the grid already it goes where it exceeds half a step, which is no linear rule:
+    products of its directions appear beside them, weaker, while a part of the numbers stays as it was.
+    """
+    return rounded.fewer_bits and not rounded.one_side and numbers["changed"] < _NEARLY_ALL * change.numel()
 
 
 def _nature(parts: Parts, numbers: dict[str, Any]) -> str:
