@@ -27,6 +27,7 @@ from obverse._core import BadInput
 from obverse.weights._readers.address import Address, is_address, parse_address, spoken
 from obverse.weights._readers.open import open_weights, settled
 from obverse.weights._readers.ranges import RemoteFile
+from training.helpers import obverse as obverse_process
 from weights.gguf_files import Raw, gguf_bytes
 from weights.hub_server import Hub, cut, other, ranged, refused, serving, silent, use, whole
 
@@ -818,6 +819,22 @@ def test_the_record_names_commit_and_file(hub: Hub, obverse: Any, tmp_path: Path
     assert about["model"] == f"hf://org/net@{commit}/model.safetensors"
     page = (tmp_path / "out" / "audit.html").read_text(encoding="utf-8")
     assert f"What in org/net@{commit[:12]}/model.safetensors is signal" in page
+
+
+@pytest.mark.slow
+def test_processes_open_the_repository_themselves(hub: Hub, tmp_path: Path) -> None:
+    hub.repository().commit(sharded(layers(6), 2))
+    env = {"HF_ENDPOINT": str(constants.ENDPOINT), "HF_HOME": str(tmp_path / "home")}
+    found = []
+    for jobs in ("1", "2"):
+        out = tmp_path / jobs
+        words = ["audit", "hf://org/net", "--quick", "--jobs", jobs, "--out", str(out)]
+        done = obverse_process(*words, **env)
+        assert done.returncode == 0, done.stderr
+        layers_of = json.loads((out / "audit.json").read_text())["layers"]
+        found.append([one | {"seconds": 0} for one in layers_of])
+    assert found[0] == found[1]
+    assert len(found[0]) == 6
 
 
 def test_what_needs_a_run_says_so(hub: Hub, obverse: Any) -> None:

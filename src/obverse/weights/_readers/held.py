@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
@@ -29,6 +30,7 @@ class Held:
         self._name, self._tensor = "", torch.empty(0)
         self._filed: str = ""
         self._file: IO[bytes] | None = None
+        self._close: weakref.finalize[[], Held] | None = None
         self._lock, self._file_lock = threading.Lock(), threading.Lock()
 
     def load(self, name: str, fetch: Callable[[], Tensor]) -> Tensor:
@@ -58,10 +60,10 @@ class Held:
     def _filled(self, name: str, fetch: Callable[[Write], object]) -> IO[bytes]:
         if self._file is not None and self._filed == name:
             return self._file
-        if self._file is not None:
-            self._file.close()
-        self._filed, self._file = "", tempfile.TemporaryFile()  # noqa: SIM115  -- closed with this object
-        target = self._file
+        if self._close is not None:
+            self._close()
+        target: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  -- closed with this object
+        self._filed, self._file, self._close = "", target, weakref.finalize(self, target.close)
 
         def write(chunk: bytes) -> None:
             with _room():
@@ -71,10 +73,6 @@ class Held:
         target.flush()
         self._filed = name
         return target
-
-    def __del__(self) -> None:
-        if self._file is not None:
-            self._file.close()
 
 
 @contextmanager
