@@ -162,6 +162,24 @@ def pickle_with_keys_that_hash_alike() -> Case:
     return pickled(b"\x80\x02}(" + keys + b"u.")
 
 
+# --- models of other tools ---
+
+
+@kept
+def heap_of_texts_without_an_end() -> Case:
+    """Less free space than there is, and then an object without room: HDF5's library walks on the spot."""
+    import h5py
+
+    stream = io.BytesIO()
+    with h5py.File(stream, "w") as file:
+        file.attrs["model_config"] = "{}"
+        file["layers/dense/vars/0"] = np.ones((40, 30), np.float32)
+    content = bytearray(stream.getvalue())
+    free = content.index(b"GCOL") + 16 + 24  # behind the one text
+    struct.pack_into("<Q", content, free + 8, 64)
+    return Case({"m.h5": bytes(content)}, audit("m.h5"))
+
+
 # --- data sets ---
 
 

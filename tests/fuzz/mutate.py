@@ -193,7 +193,7 @@ def zipped(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> 
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", compression) as archive:
         for name, content in members.items():
-            archive.writestr(name.encode("utf-8", "replace").decode(), content)
+            archive.writestr(name.encode("utf-8", "replace").decode() or "_", content)
     return stream.getvalue()
 
 

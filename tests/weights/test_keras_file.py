@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -459,6 +460,22 @@ def test_a_piece_that_unfolds_to_more_than_it_should_is_cut_off(tmp_path):
     (found,) = open_weights(path)
     with pytest.raises(BadInput, match="pieces of 256 bytes for d/kernel:0"):
         found.load()
+
+
+def test_a_heap_of_texts_that_has_no_end_is_refused(tmp_path):
+    """The library walks from object to object, and one that takes no room keeps it there."""
+    path = keras2(tmp_path / "m.h5", {"d": {"d/kernel:0": normal(8, 8)}}, config=model(layer("d", "Dense")))
+    content = bytearray(path.read_bytes())
+    place = content.index(b"GCOL") + 16
+    while struct.unpack_from("<H", content, place)[0]:
+        place += 16 + -(-struct.unpack_from("<Q", content, place + 8)[0] // 8) * 8
+    (free,) = struct.unpack_from("<Q", content, place + 8)
+    assert len(open_weights(path)) == 1
+    struct.pack_into("<Q", content, place + 8, free - 64)
+    content[place + free - 64 : place + free] = bytes(64)
+    path.write_bytes(content)
+    with pytest.raises(BadInput, match=r"a sound HDF5 file in .*; got a heap without an end"):
+        open_weights(path)
 
 
 @pytest.mark.parametrize(

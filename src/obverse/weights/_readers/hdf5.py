@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import mmap
+import struct
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +30,7 @@ from .stored import Stored, printable
 DO = "save it again with Keras"
 _LARGEST_TEXT = 2**26  # of an architecture
 _MOST_NAMES = 2**17
+_HEAP = b"GCOL\x01"  # how one begins
 _GZIP, _SHUFFLE, _CHECKSUM = 1, 2, 3
 # As for .npz: what unfolds to more than the larger of these is there to fill the memory.
 _UNFOLDED_BYTES, _UNFOLDED_RATIO = 2**28, 100
@@ -42,13 +45,56 @@ class Region:
     length: int
 
 
+def _check_heaps(region: Region) -> None:
+    """Refuse a heap of texts in which an object takes no room: HDF5's library would walk it for ever."""
+    granularity = region.start % mmap.ALLOCATIONGRANULARITY
+    with (
+        region.path.open("rb") as file,
+        mmap.mmap(
+            file.fileno(),
+            region.length + granularity,
+            access=mmap.ACCESS_READ,
+            offset=region.start - granularity,
+        ) as content,
+    ):
+        at = content.find(_HEAP, granularity)
+        while at >= 0:
+            (size,) = struct.unpack("<Q", content[at + 8 : at + 16].ljust(8, b"\xff"))
+            if at + size <= len(content) and not _ends(content, at + 16, at + size):
+                raise BadInput(f"a sound HDF5 file in {region.path}", got="a heap without an end", do=DO)
+            at = content.find(_HEAP, at + 1)
+
+
+def _ends(content: mmap.mmap, place: int, end: int) -> bool:
+    """Whether a walk from object to object, as the library takes it, comes to the end of a heap."""
+    for _ in range(_MOST_NAMES):
+        if end - place < 16:
+            return True
+        index, _, _, size = struct.unpack_from("<HHIQ", content, place)
+        step = 16 + -(-size // 8) * 8 if index else size
+        if not step:
+            return False
+        place += step
+    return False
+
+
+class _Padded(Window):
+    """Behind its end come zeros, as from a file on disk: h5py asks again for ever for what never comes."""
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        count = super().readinto(buffer)
+        buffer[count:] = bytes(len(buffer) - count)
+        return len(buffer)
+
+
 @contextmanager
 def opened(region: Region) -> Iterator[Any]:
     """The HDF5 file, for reading; whatever is wrong with it, in a sentence."""
     h5py = require("h5py", "keras")
     try:
+        _check_heaps(region)
         with region.path.open("rb") as whole:
-            window = Window(whole, region.start, region.length)
+            window = _Padded(whole, region.start, region.length)
             with h5py.File(window, "r") as file:
                 if file.userblock_size:
                     got = f"{file.userblock_size:,} bytes of something else before it"
