@@ -78,7 +78,16 @@ if TYPE_CHECKING:
     )
     from .runs import GeneratorRun, NetRun, RunAccess, lend_runs, run_access
     from .statistics import check_confidence, clopper_pearson, lower_limit, mean_and_se
-    from .tensors import check_tensors, load_tensors, load_weights, parse_tensors, save_tensors
+    from .tensors import (
+        as_inputs,
+        as_tensor,
+        check_tensors,
+        load_tensors,
+        load_weights,
+        output_of,
+        parse_tensors,
+        save_tensors,
+    )
     from .text import (
         FIXED,
         NONE,
@@ -150,7 +159,9 @@ __all__ = [
     "Source",
     "Streams",
     "append_text",
+    "as_inputs",
     "as_record",
+    "as_tensor",
     "at_most",
     "bounded_weights",
     "brief",
@@ -184,6 +195,7 @@ __all__ = [
     "on_cluster",
     "one_thread",
     "or_global",
+    "output_of",
     "p_value",
     "pairs",
     "parse_json",

@@ -1,11 +1,13 @@
-"""Tensors in safetensors files, never pickle: written whole or not at all, read as the data they are."""
+"""Tensors from what people pass, and in safetensors files: never pickle, whole or not at all, data only."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from .errors import BadInput
@@ -61,3 +63,47 @@ def check_tensors(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor], sour
         raise BadInput(
             f"the tensors {expected} in {source}", got=f"a difference in {', '.join(wrong)}", do="restore it"
         )
+
+
+def as_tensor(value: Any, what: str) -> Tensor:
+    """What people have numbers in as a tensor: a tensor as it is, NumPy arrays and lists converted."""
+    if isinstance(value, Tensor):
+        return value
+    import numpy as np
+
+    try:
+        if isinstance(value, np.ndarray):  # torch takes neither backward strides nor other byte orders
+            plain = value.dtype.isnative and value.flags.writeable
+            array: Tensor = torch.from_numpy(
+                np.ascontiguousarray(value) if plain else np.array(value, value.dtype.newbyteorder("="))
+            )
+            return array
+        found: Tensor = torch.as_tensor(value)
+        return found
+    except (TypeError, ValueError, RuntimeError) as error:
+        shown = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
+        raise BadInput(f"{what} as a tensor or an array of numbers", got=shown, do="convert them") from error
+
+
+def as_inputs(x: Any, net: nn.Module, what: str = "inputs") -> Tensor:
+    """Inputs for a net: as a tensor, floating-point numbers in the type that the net computes with."""
+    found = as_tensor(x, what)
+    tensors = (*net.parameters(), *net.buffers())
+    own = next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), None)
+    if own is None or found.dtype == own:
+        return found
+    if found.is_floating_point():  # within autocast the types are its business, but for float64
+        mixed = torch.is_autocast_enabled(found.device.type) and torch.float64 not in (found.dtype, own)
+        return found if mixed else found.to(own)
+    if found.dtype in (torch.uint8, torch.bool):
+        raise BadInput(
+            f"{what} as floating-point numbers",
+            got=str(found.dtype).removeprefix("torch."),
+            do="convert them as for training: x.float() / 255 for most images",
+        )
+    return found
+
+
+def output_of(found: Any) -> Any:
+    """What a net returns: of a Hugging Face ModelOutput, or of anything else that has them, the logits."""
+    return found if isinstance(found, Tensor) else getattr(found, "logits", found)

@@ -7,6 +7,7 @@ it did, and the closest pairs are there to be looked at. Not for whether the pic
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from math import inf, isfinite
 from typing import Any
@@ -94,6 +95,7 @@ def birthday_test(
     level: float = LEVEL,
     budget: int = 100_000,
     show: int = 10,
+    latent: int | Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> BirthdayTest:
     """Draw `batches` fresh batches (50, or 10 of a pool) and count those in which two samples are the same.
@@ -102,9 +104,11 @@ def birthday_test(
     pool: all of it) would be spent; the batches that count are drawn afterwards. Two samples are the same if
     their `features` (pixels unless given) are within `threshold`; without one it is calibrated on `real`,
     held-out real data; without that only exact duplicates count. `show` is how many close pairs to keep.
+    The sampler is a function of n and a generator, or of n alone, a pool of samples, or with `latent`, the
+    size or shape of its normal seeds, an nn.Module.
     """
     _check(batch_size, batches, threshold, confidence, budget)
-    source = open_source(sampler)
+    source = open_source(sampler, latent=latent)
     generator = or_global(generator)
     room = budget if source.left is None else source.left
     plan = _plan(source, room, batch_size, batches)

@@ -70,6 +70,7 @@ def assess(
     budget: int = 100_000,
     samples: int = SAMPLES,
     paths: int = 512,
+    quick: bool = False,
     generator: torch.Generator | None = None,
     settings: Mapping[str, Any] | None = None,
     notes: tuple[str, ...] = (),
@@ -81,10 +82,13 @@ def assess(
     generator was trained on, as one of these. `real`: real data that it was not trained on, drawn as the
     training set was. `features`: what pictures are compared by (pixels unless given); of near-duplicates it
     decides what near means. `decode` and `latent` of a generator with Gaussian seeds: what lies between
-    seeds. `labelled`: pictures with labels, to find directions for these. The other options are those of the
-    birthday test.
+    seeds. `labelled`: pictures with labels, to find directions for these. `quick` is a first look: at most
+    1,000 samples, 20,000 for the birthday test, and 128 paths. The other options are those of the birthday
+    test.
     """
     started = time.perf_counter()
+    if quick:
+        budget, samples, paths = min(budget, 20_000), min(samples, 1000), min(paths, 128)
     if samples < FEWEST:
         raise BadInput(f"at least {FEWEST} samples", got=samples, do=f"{SAMPLES} are usual")
     generator = or_global(generator)

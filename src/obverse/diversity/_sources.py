@@ -6,15 +6,16 @@ of the pool with itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from .._core import BadInput
+from .._core import BadInput, output_of
 from ..data import load_unlabelled
 
 Sampler = Callable[[int, torch.Generator], Tensor]
@@ -87,10 +88,23 @@ class Source:
         return found
 
 
-def open_source(source: Any, *, name: str | None = None) -> Source:
-    """A Source of a function `sampler(n, generator)`, a tensor, an array, a .npy or .npz file, a folder."""
+def open_source(source: Any, *, name: str | None = None, latent: int | Sequence[int] | None = None) -> Source:
+    """A Source of a function `sampler(n, generator)`, a tensor, an array, a .npy or .npz file, a folder.
+
+    An nn.Module is a generator, from normal seeds of the size or shape `latent` to samples. A function of n
+    alone draws from torch's global generator.
+    """
+    if latent is not None:
+        source = _of_generator(source, latent)
+        name = name or source.__name__
     if isinstance(source, Source):
         return source
+    if isinstance(source, nn.Module):
+        raise BadInput(
+            f"latent, the size of the seeds of the generator {type(source).__name__}",
+            got="none",
+            do="pass latent=100, or whatever it takes, or a function sampler(n, generator)",
+        )
     if isinstance(source, Tensor | np.ndarray):
         title = name or "the samples"
         x = source if isinstance(source, Tensor) else _tensor(source, title)
@@ -105,12 +119,67 @@ def open_source(source: Any, *, name: str | None = None) -> Source:
             raise BadInput(f"at least two samples in {title}", got=len(found.x), do="add some")
         return Source(None, checked_samples(found.x, title), title, found.broken)
     if callable(source):
+        source = _with_generator(source)
         return Source(source, None, name or str(getattr(source, "__name__", "the generator")))
     raise BadInput(
         "a function sampler(n, generator), a tensor, an array, a .npy or .npz file, or a folder of pictures",
         got=type(source).__name__,
         do="give one of these",
     )
+
+
+def _of_generator(net: Any, latent: int | Sequence[int]) -> Sampler:
+    """A net as a sampler: normal seeds in, samples out, in evaluation mode; its mode is put back."""
+    shape = (latent,) if isinstance(latent, int) else tuple(latent)
+    if not isinstance(net, nn.Module) or not shape or min(shape) < 1:
+        got = type(net).__name__ if not isinstance(net, nn.Module) else f"latent={latent}"
+        raise BadInput(
+            "an nn.Module and the size or shape of its seeds, latent ≥ 1", got=got, do="correct it"
+        )
+    like = next((one for one in net.parameters() if one.is_floating_point()), torch.empty(0))
+
+    def sampler(count: int, generator: torch.Generator) -> Tensor:
+        seeds = torch.empty(count, *shape, device=generator.device).normal_(generator=generator)
+        modes = {module: module.training for module in net.modules()}
+        try:
+            found: Tensor = output_of(net.eval()(seeds.to(like)))
+            return found
+        except RuntimeError as error:
+            raise BadInput(
+                f"a generator {type(net).__name__} that takes seeds of shape {shape}",
+                got=str(error).splitlines()[0][:200],
+                do="pass the latent that it was made for",
+            ) from error
+        finally:
+            for module, mode in modes.items():
+                module.training = mode
+
+    sampler.__name__ = type(net).__name__
+    return sampler
+
+
+def _with_generator(function: Callable[..., Tensor]) -> Sampler:
+    """As it is where it takes n and a generator; one of n alone has torch's global one, seeded from ours."""
+    try:
+        inspect.signature(function).bind(1, None)
+        return function
+    except ValueError:  # nothing is known of it
+        return function
+    except TypeError:
+        pass
+    try:
+        inspect.signature(function).bind(1)
+    except TypeError:
+        return function  # called, and refused with its own words
+
+    def sampler(count: int, generator: torch.Generator) -> Tensor:
+        seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            found: Any = function(count)
+        return _tensor(found, "the samples") if isinstance(found, np.ndarray) else found
+
+    return sampler
 
 
 def _tensor(array: np.ndarray[Any, Any], name: str) -> Tensor:
@@ -158,8 +227,11 @@ def _refuse_infinite(x: Tensor, norms: Tensor, name: str) -> None:
     )
 
 
-def flat_points(x: Tensor, name: str = "the samples", *, constant: bool = False) -> Tensor:
+def flat_points(
+    x: Tensor | np.ndarray[Any, Any], name: str = "the samples", *, constant: bool = False
+) -> Tensor:
     """Samples or features as points, n × d: at least two, finite, and unless `constant` not all the same."""
+    x = _tensor(x, name) if isinstance(x, np.ndarray) else x
     if not isinstance(x, Tensor) or x.ndim < 1 or len(x) < 2:
         got = len(x) if isinstance(x, Tensor) and x.ndim else type(x).__name__
         raise BadInput(f"at least two points in {name}", got=got, do="add some")

@@ -28,7 +28,7 @@ class UniformBiasLinear(nn.Linear):
 
 def relu_mlp(
     input_shape: Sequence[int],
-    hidden: Sequence[int],
+    hidden: Sequence[int] | int,
     classes: int,
     *,
     dropout: float = 0.0,
@@ -38,15 +38,17 @@ def relu_mlp(
     """A net `flatten → (linear → ReLU → dropout)… → linear` with the paper's names h1, h2, ….
 
     The linear layers carry the names h1, h2, … (the last one is the output), so that
-    `Shadow(net).layers` reads like the paper. With `uniform_bias` each hidden layer has one constant
-    bias (the output layer keeps one a class). Weights start Gaussian, N(0, 2/fan_in), as the theory has
-    them and ReLUs like them, biases at 0; `generator` makes them repeatable.
+    `Shadow(net).layers` reads like the paper; `hidden=50` is one hidden layer. With `uniform_bias` each
+    hidden layer has one constant bias (the output layer keeps one a class). Weights start Gaussian,
+    N(0, 2/fan_in), as the theory has them and ReLUs like them, biases at 0; `generator` makes them
+    repeatable.
     """
+    hidden = (hidden,) if isinstance(hidden, int) else tuple(hidden)
     sizes = [prod(input_shape), *hidden, classes]
     if min([*input_shape, *hidden, classes]) < 1:
         raise BadInput(
             "sizes of at least 1",
-            got=f"input_shape={tuple(input_shape)}, hidden={tuple(hidden)}, classes={classes}",
+            got=f"input_shape={tuple(input_shape)}, hidden={hidden}, classes={classes}",
             do="check these",
         )
     if not 0 <= dropout < 1:

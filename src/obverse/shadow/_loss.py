@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from .._core import BadInput, Control, Labels, Source
+from .._core import BadInput, Control, Labels, Source, as_inputs, as_tensor, output_of
 from ._controls import Shuffled, noisy
 from ._graph import interpret
 from ._shadow import Keep, Shadow
@@ -55,7 +55,7 @@ def _second_pass(net: nn.Module, x: Tensor) -> Tensor:
     aliases = {name: alias(parameter) for name, parameter in net.named_parameters()}
     aliases |= {name: buffer.clone() for name, buffer in net.named_buffers()}
     # tie_weights would replace the weight of a module used twice twice, and put the alias back for good.
-    result: Tensor = functional_call(net, aliases, (x,), tie_weights=False)
+    result: Tensor = output_of(functional_call(net, aliases, (x,), tie_weights=False))
     return result
 
 
@@ -101,7 +101,7 @@ class ShadowLoss(nn.Module):
         net: nn.Module | Shadow,
         weight: float = 1.0,
         *,
-        layer: str | None = None,
+        layer: str | int | None = None,
         keep: Keep = 1.0,
         smooth: bool = False,
         match_norm: bool = True,
@@ -148,10 +148,26 @@ class ShadowLoss(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
         """The whole loss of a batch. Without y (unlabelled x) only what needs no label."""
+        x, y = as_inputs(x, self.shadow.net), None if y is None else as_tensor(y, "labels y")
+        if self._first_batch and self.weight + self.denoise > 0:
+            self._check_inputs(x)
         if y is None and self.denoise > 0 and (self.labels == "given" or self.weight == 0):
             return self.denoise * self.blur(x)
         loss = self._classification(x, y)
         return loss if self.denoise == 0 else loss + self.denoise * self.blur(x)
+
+    def _check_inputs(self, x: Tensor) -> None:
+        """Other losses are called as loss(net(x), y): say that this one runs the net itself."""
+        try:
+            self.shadow.graph.shapes(tuple(x.shape[1:]))
+        except BadInput:
+            if x.grad_fn is None:  # no output of a net that learns
+                raise
+            raise BadInput(
+                "loss(x, y), with the inputs x: this loss runs the net itself",
+                got=f"a tensor of shape {tuple(x.shape)} that was computed with gradients, as net(x) is",
+                do="pass x in place of net(x)",
+            ) from None
 
     def blur(self, x: Tensor) -> Tensor:
         """1 − cos between x and the shadow of x with noise added, a mean; 0 if all noise is gone."""
@@ -161,7 +177,7 @@ class ShadowLoss(nn.Module):
 
     def _classification(self, x: Tensor, y: Tensor | None) -> Tensor:
         if self.weight == 0 and y is not None:
-            return self.criterion(self.shadow.net(x), y)
+            return self.criterion(output_of(self.shadow.net(x)), y)
         if y is None and self.labels == "given":
             raise BadInput(
                 "labels y for labels='given'", got="None", do="pass y, or use labels='net' or 'consistency'"
@@ -226,7 +242,7 @@ class ShadowLoss(nn.Module):
 
         handle = self.shadow.graph.net.get_submodule(name).register_forward_hook(remember)
         try:
-            logits: Tensor = self.shadow.net(x)
+            logits: Tensor = output_of(self.shadow.net(x))
         finally:
             handle.remove()
         return logits, outputs[call]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from .._core import BadInput, Result, Source
+from .._core import BadInput, Result, Source, as_inputs
 
 if TYPE_CHECKING:
     from ._shadow import Keep, Shadow
@@ -55,6 +55,7 @@ def recovery(
     match_norm: bool = False,
 ) -> Recovery:
     """Generate from each layer (or some) all the way down to the input, infer back up, compare."""
+    x = as_inputs(x, shadow.net)
     if len(x) == 0:
         raise BadInput("inputs to recover", got="an empty batch", do="pass some test data")
     errors = {}

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, fx, nn
 
-from .._core import BadInput, Source
+from .._core import BadInput, Source, as_inputs
 from . import _adjust as adjust
 from ._calibrate import Calibration, calibrate_layer, channel_means, input_floor
 from ._fitted import FEWEST_INPUTS, MOST_INPUTS, Fits, Fitted
@@ -142,24 +142,26 @@ class Shadow:
         below = self.graph.below(last.stage)
         return next((layer.name for layer in reversed(others) if layer.output.index in below), last.name)
 
-    def layer(self, name: str | None = None) -> Layer:
+    def layer(self, name: str | int | None = None) -> Layer:
         """One layer by its name or by that of a module that returns the same, the default layer for None."""
-        name = self.default_layer if name is None else name
+        name = self.default_layer if name is None else str(name)  # a number: of a Sequential
         found = self.graph.layers.get(self.graph.aliases.get(name, name))
         if found is None:
             raise BadInput(f"a layer out of {', '.join(self.layers)}", got=repr(name), do="pass one of these")
         return found
 
-    def infer(self, x: Tensor, layer: str | None = None) -> Tensor:
+    def infer(self, x: Tensor, layer: str | int | None = None) -> Tensor:
         """h of a layer for inputs x, as in evaluation mode: behind norm and activation, without dropout."""
         node = self.layer(layer).output.node
+        x = as_inputs(x, self.net)
         self.graph.shapes(tuple(x.shape[1:]))  # the first time this finds out a trace that is not the net
         return self.graph.infer_with_gradient(x, {node})[node]
 
     @torch.no_grad()
-    def hidden(self, x: Tensor, layers: Sequence[str] | None = None) -> dict[str, Tensor]:
+    def hidden(self, x: Tensor, layers: Sequence[str | int] | None = None) -> dict[Any, Tensor]:
         """h of several layers (all by default) from one pass over x."""
         chosen = {name: self.layer(name).output.node for name in (self.layers if layers is None else layers)}
+        x = as_inputs(x, self.net)
         self.graph.shapes(tuple(x.shape[1:]))
         found = self.graph.infer(x, set(chosen.values()))
         return {name: found[node] for name, node in chosen.items()}
@@ -168,7 +170,7 @@ class Shadow:
     def sample(
         self,
         h: Tensor,
-        layer: str | None = None,
+        layer: str | int | None = None,
         keep: Keep = 1.0,
         generator: Source = None,
         *,
@@ -181,6 +183,7 @@ class Shadow:
         layer, by the name of the layer generated *from*. `refine` steps then lower ‖h(x̃) − h‖² by gradient.
         """
         top = self.layer(layer)
+        h = as_inputs(h, self.net, "h")
         shadow = self._sample(h, top, keep, generator, self._shape_for(input_shape))
         return self._refined(shadow, h, top, refine)
 
@@ -225,7 +228,7 @@ class Shadow:
     def of(
         self,
         x: Tensor,
-        layer: str | None = None,
+        layer: str | int | None = None,
         keep: Keep = 1.0,
         generator: Source = None,
         *,
@@ -241,6 +244,7 @@ class Shadow:
         where x had them: clearer pictures, but no longer a function of h.
         """
         top = self.layer(layer)
+        x = as_inputs(x, self.net)
         self.graph.shapes(tuple(x.shape[1:]))  # first: an x that does not fit gets a sentence
         h, positions = infer_with_switches(self.graph, x, top) if switches else (self.infer(x, layer), None)
         return self._from_hidden(x, h, layer, keep, generator, smooth, match_norm, refine, positions)
@@ -250,7 +254,7 @@ class Shadow:
         self,
         x: Tensor,
         h: Tensor,
-        layer: str | None = None,
+        layer: str | int | None = None,
         keep: Keep = 1.0,
         generator: Source = None,
         *,
@@ -259,9 +263,10 @@ class Shadow:
         refine: int = 0,
     ) -> Tensor:
         """`of` for a known h; of x only the shape and, with match_norm, the norms are used."""
+        x, h = as_inputs(x, self.net), as_inputs(h, self.net, "h")
         return self._from_hidden(x, h, layer, keep, generator, smooth, match_norm, refine, None)
 
-    def direction(self, x: Tensor, layer: str | None = None) -> Tensor:
+    def direction(self, x: Tensor, layer: str | int | None = None) -> Tensor:
         """The shadow of x up to a positive factor a row, with gradients to the weights and to x.
 
         The other methods give data; this one is for losses on the shadow itself: ShadowLoss(denoise=…). For
@@ -280,6 +285,7 @@ class Shadow:
                 got="one with branches",
                 do="leave denoise out, or use a chain of layers",
             )
+        x = as_inputs(x, self.net)
         h = self.infer(x, layer)
         return self._sample(h, self.layer(layer), 1.0, None, tuple(x.shape[1:]), scaled=False)
 
@@ -287,7 +293,7 @@ class Shadow:
         self,
         x: Tensor,
         h: Tensor,
-        layer: str | None,
+        layer: str | int | None,
         keep: Keep,
         generator: Source,
         smooth: bool | int,
@@ -325,6 +331,7 @@ class Shadow:
         With reverse="fitted" it fits the way down from the default layer, and says how well each step does on
         held-out inputs; the ways from other layers are fitted on the same x at first use (`fitted`).
         """
+        x = as_inputs(x, self.net)
         if len(x) == 0:
             raise BadInput("inputs to calibrate on", got="an empty batch", do="pass some training data")
         if not bool(x.isfinite().all()):
@@ -356,7 +363,7 @@ class Shadow:
         self._level_inputs, self._mean = x[:LEVEL_ROWS].detach().clone(), channel_means(x.detach())
         return Calibration(tuple(results), self.signed, floors)
 
-    def fitted(self, layer: str | None = None, input_shape: Shape | None = None) -> Fitted:
+    def fitted(self, layer: str | int | None = None, input_shape: Shape | None = None) -> Fitted:
         """The fitted way down from a layer; made on the calibration inputs when it is first asked for."""
         shape = self._shape_for(None) if input_shape is None else input_shape
         return self._fits.way(self.graph, self.layer(layer), shape)
@@ -364,7 +371,7 @@ class Shadow:
     def _value(self, node: fx.Node, x: Tensor) -> Tensor:
         return self.graph.infer(x, {node})[node]
 
-    def level(self, layer: str | None = None) -> Level:
+    def level(self, layer: str | int | None = None) -> Level:
         """What the way down from a layer ends with: nothing before `calibrate`, then found at first use.
 
         The best scales of single layers shrink what they cannot recover, and shrunk things add up; and

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .._core import BadInput, Progress, versions
+from .._core import BadInput, Progress, as_inputs, as_tensor, output_of, versions
 from ._controls import Shuffled
 from ._graph import evaluation
 from ._level import found_again
@@ -129,6 +129,9 @@ def _finite(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
+QUICK_INPUTS = 40  # of a first look
+
+
 class Surveyor:
     """The shadow of a net and that of its shuffled copy, calibrated alike on x; makes shadows of both.
 
@@ -161,6 +164,7 @@ class Surveyor:
         began = time.perf_counter()
         if refine < 0:
             raise BadInput("refine ≥ 0 steps", got=refine, do="use 0 for the shadow itself")
+        x = as_inputs(x, net)
         if len(x) == 0:
             raise BadInput("inputs to survey", got="an empty batch", do="pass some test data")
         self.net, self.keep, self.refine, self.smooth = net, keep, refine, smooth
@@ -202,7 +206,7 @@ class Surveyor:
     def labels(self, x: Tensor) -> Tensor | None:
         """The net's label of each x; None where its output is not a row of numbers an input."""
         with evaluation(self.net, in_place=True):
-            found = self.net(x.clone())  # a net may work in place
+            found = output_of(self.net(x.clone()))  # a net may work in place
         if not isinstance(found, Tensor) or found.dim() != 2 or len(found) != len(x) or found.shape[1] < 2:
             return None
         return found.argmax(1)
@@ -304,13 +308,19 @@ def survey(
     weights: str = "",
     random_weights: bool = False,
     data: str = "",
+    quick: bool = False,
     progress: Progress | None = None,
     **how: Any,
 ) -> Survey:
     """Measure the shadows of inputs x from every layer of a net; `y` are their labels, if known.
 
     `how` are the arguments of `Surveyor`; that made here calibrates on x, so pass one to calibrate elsewhere.
+    `quick` looks at the first 40 inputs only.
     """
+    x = as_inputs(x, net.net if isinstance(net, Surveyor) else net)
+    y = None if y is None else as_tensor(y, "labels y")
+    if quick:
+        x, y = x[:QUICK_INPUTS], None if y is None else y[:QUICK_INPUTS]
     tool = net if isinstance(net, Surveyor) else Surveyor(net, x, **how)
     began = time.perf_counter()
     found = tool.measure(x, layers, progress)

@@ -35,7 +35,7 @@ class ShadowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        hidden: Sequence[int] = (100, 100),
+        hidden: Sequence[int] | int = (100, 100),
         *,
         scale: Literal["auto"] | None = "auto",
         weight: float = 1.0,

@@ -144,7 +144,8 @@ class Settings(FromMapping):
 
     def __post_init__(self) -> None:
         for name in TUPLES:
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            value = getattr(self, name)  # hidden=50: one of them
+            object.__setattr__(self, name, (value,) if isinstance(value, int) else tuple(value))
         if self.weight is None:
             object.__setattr__(self, "weight", float(self.net == "mlp"))
         check(f"net out of {', '.join(get_args(Net))}", self.net, self.net in get_args(Net))

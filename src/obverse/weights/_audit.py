@@ -24,6 +24,8 @@ from ._threads import side_by_side
 from ._verdict import KEEP, SAMPLES, Thresholds
 from .results import Audit, LayerAudit, with_family
 
+QUICK_SAMPLES = 8  # draws of h of a first look
+
 
 class AuditInterrupted(Interrupted):
     """Stopped by the user (Ctrl-C), between or within layers."""
@@ -49,6 +51,7 @@ def audit(
     jobs: int | None = None,
     cluster: str | None = None,
     record: Path | str | None = None,
+    quick: bool = False,
     generator: torch.Generator | None = None,
     progress: Progress | None = None,
 ) -> Audit:
@@ -70,11 +73,15 @@ def audit(
     resumed from it: the same call measures only what is not there, and gives the numbers of a call that
     nothing interrupted. The file stays; one of another audit is refused.
 
+    `quick` is a first look: 8 draws of h at most, and the largest singular values only unless `exact=True`.
+
     One number is drawn from `generator` (None: torch's global one); with its name that is the seed of each
     layer, whatever other layers there are. `progress(done, total, name)` hears of the progress: at the start,
     where `done` are the layers of the record, and when one is finished.
     """
     thresholds = thresholds or Thresholds()
+    if quick:
+        samples, exact = min(samples, QUICK_SAMPLES), bool(exact)
     _check(keep, samples, jobs, cluster)
     began = time.perf_counter()
     if isinstance(net, str | Path) and is_address(net):

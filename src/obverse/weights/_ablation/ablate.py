@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..._core import BadInput, Progress, or_global, versions
+from ..._core import BadInput, Progress, as_inputs, as_tensor, or_global, versions
 from .._decomposition.grade import nothing_to_tell
 from .._decomposition.parts import Parts, decompose
 from .._readers.module import weights_of
@@ -23,6 +23,7 @@ from .results import Ablation, Effect, Kept, LayerAblation, Score, Treatment
 from .scores import BATCH, Loss, Test, batch_norms, evaluating, reestimated, test_of
 from .treatments import TREATMENTS, Directions, bits, directions_of
 
+QUICK_INPUTS = 200  # of a first look
 MULTIPLES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)  # of each layer's rank
 
 
@@ -39,6 +40,7 @@ def ablate(
     batch_size: int = BATCH,
     alpha: float = ALPHA,
     model: str = "",
+    quick: bool = False,
     generator: torch.Generator | None = None,
     progress: Progress | None = None,
 ) -> Ablation:
@@ -48,9 +50,14 @@ def ablate(
     y, which must give one number per input; with neither, agreement with the untreated net's own answers.
     `layers` names those to treat [all]. `curve` also keeps the 0, 1, 2, 3, 4, 6, … largest directions. With
     `recalibrate` (inputs without labels) each treatment is also measured with the statistics of batch norms
-    estimated anew on them. The net is in evaluation mode meanwhile, and afterwards as it was.
+    estimated anew on them. `quick` looks at the first 200 inputs only. The net is in evaluation mode,
+    and afterwards in its own again.
     """
     began = time.perf_counter()
+    x, y = as_inputs(x, net), None if y is None else as_tensor(y, "labels y")
+    recalibrate = None if recalibrate is None else as_inputs(recalibrate, net)
+    if quick:
+        x, y = x[:QUICK_INPUTS], None if y is None else y[:QUICK_INPUTS]
     chosen = _chosen(treatments)
     weights = _named(net, layers)
     if recalibrate is not None:

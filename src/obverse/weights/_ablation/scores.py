@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ..._core import BadInput
+from ..._core import BadInput, output_of
 from .results import Measure, Score
 
 Loss = Callable[..., Tensor]
@@ -90,7 +90,7 @@ test_of.__test__ = False  # type: ignore[attr-defined]
 
 
 def outputs_of(net: nn.Module, x: Tensor) -> Tensor:
-    outputs: object = net(x)
+    outputs: object = output_of(net(x))
     if not isinstance(outputs, Tensor) or outputs.ndim < 1 or len(outputs) != len(x):
         got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
         raise BadInput(

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._core import BadInput, Result, or_global
+from ..._core import BadInput, Result, as_tensor, or_global
 from .._controls import shuffled
 from ..results import ALPHA, Decomposition, Grade, Interval
 from .grade import MIN_SIDE, nothing_to_tell, summarize
@@ -132,6 +132,7 @@ def decompose(
     whether the directions of the signal are few. `generator` is for the random starts of the latter.
     """
     generator = or_global(generator)
+    matrix = as_tensor(matrix, "a matrix")
     _check(matrix, alpha)
     matrix = matrix.detach()
     rows, columns = matrix.shape

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from ..._core import BadInput
+from ..._core import BadInput, as_tensor
 from .address import is_address, is_safe
 from .arrays import open_pickle
 from .gguf import open_gguf, split_names
@@ -80,6 +80,8 @@ def open_weights(source: WeightSource) -> tuple[Weight, ...]:
     .onnx, .npz, .npy or .pkl; a folder holds one or shards. Only names and shapes are read here; each
     `Weight.load` reads its own tensor. What `open_weights` returned comes back as it is.
     """
+    if isinstance(source, Mapping):
+        source = {name: as_tensor(one, name) if _is_array(one) else one for name, one in source.items()}
     if isinstance(source, nn.Module | Mapping):
         return weights_of(source)
     if isinstance(source, Path | str) and is_address(source):
@@ -93,8 +95,15 @@ def open_weights(source: WeightSource) -> tuple[Weight, ...]:
     raise BadInput(
         "an nn.Module, a state dict, a path, or what open_weights returns",
         got=type(source).__name__,
-        do="pass the net or the path of its file",
+        do="pass the net or the path of its file; a matrix alone is for obverse.weights.decompose"
+        if isinstance(source, Tensor) or _is_array(source)
+        else "pass the net or the path of its file",
     )
+
+
+def _is_array(value: object) -> bool:
+    """Of NumPy, JAX and the like, without importing any."""
+    return hasattr(value, "__array__") and hasattr(value, "dtype") and not isinstance(value, Tensor)
 
 
 def settled(source: Path | str) -> str:
