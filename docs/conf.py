@@ -40,6 +40,7 @@ public_packages = [
     "obverse.diversity",
     "obverse.generative",
     "obverse.identity",
+    "obverse.integrations",
     "obverse.ladder",
     "obverse.claims",
     "obverse.data",

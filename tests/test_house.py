@@ -25,13 +25,14 @@ FLOORS = {
     "generative": 3,
     "diversity": 3,
     "training": 4,
+    "integrations": 4,
     "claims": 5,
     "app": 6,
 }
 APART = (1, 3)  # on these floors the packages do not import each other either
 SHOWING = {"charts", "page", "command", "tab", "notebook"}  # the modules of a room that present
 PRESENTERS = {"matplotlib", "jinja2", "typer", "rich"}
-OPEN = {"results", *SHOWING}  # modules of a room that need no underscore
+OPEN = {"results", "lightning", "transformers", *SHOWING}  # modules of a room that need no underscore
 ROOT = Path(obverse.__file__).parent
 
 

@@ -27,6 +27,7 @@ from obverse.diversity import (
     vendi,
 )
 from obverse.identity import critical_point, descend, factorize, memorize
+from obverse.integrations import Watch
 from obverse.ladder import enumerate_teacher, race, random_student, tree
 from obverse.weights import Decision, ablate, compare_audits, compress, decompose, difference
 from shadow.sample_surveys import sample_survey
@@ -45,6 +46,7 @@ ROOMS = (
     "ladder",
     "training",
     "claims",
+    "integrations",
 )
 LONGEST_REPR, LONGEST_STR = 120, 4000  # letters; a str may be a table
 
@@ -76,6 +78,12 @@ def ablated() -> Any:
 def changed() -> Any:
     base = torch.randn(40, 40)
     return difference({"a.weight": base + torch.randn(40, 40) / 10}, {"a.weight": base})
+
+
+def history() -> Any:
+    watch = Watch(nn.Sequential(nn.Linear(40, 40), nn.ReLU()), inputs=torch.rand(5, 40), at_most=1.0)
+    watch(1)
+    return watch.history
 
 
 EYE = torch.eye(2, dtype=torch.float64)
@@ -111,6 +119,9 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "claims.Judged": lambda: sample_sweep().outcomes[0].points[0],
     "claims.Outcome": lambda: sample_sweep().outcomes[0],
     "claims.Sweep": sample_sweep,
+    "integrations.History": history,
+    "integrations.LayerPoint": lambda: history().points[0].layers[0],
+    "integrations.Point": lambda: history().points[0],
     # behind the commands, and read back from files
     "ladder.Ladder": partial(sample_ladder, "exact"),
     "training.SearchResult": sample_search,

@@ -24,6 +24,7 @@ PURPOSES = {  # metadata say what an extra brings, not what for
     "metrics": "obverse.diversity.moments, FID and KID and IS, in features of your own",
     "inception": "obverse.diversity.moments in the features of Inception",
     "notebook": "to_frame() of results, and bars of progress in a cell",
+    "integrations": "callbacks of Lightning and Hugging Face trainers",
     "docs": "make docs",
     "dev": "make test",
 }

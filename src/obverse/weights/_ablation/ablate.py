@@ -54,12 +54,12 @@ def ablate(
     and afterwards in its own again.
     """
     began = time.perf_counter()
+    chosen = _chosen(treatments)
+    weights = _named(net, layers)
     x, y = as_inputs(x, net), None if y is None else as_tensor(y, "labels y")
     recalibrate = None if recalibrate is None else as_inputs(recalibrate, net)
     if quick:
         x, y = x[:QUICK_INPUTS], None if y is None else y[:QUICK_INPUTS]
-    chosen = _chosen(treatments)
-    weights = _named(net, layers)
     if recalibrate is not None:
         _check_recalibration(net, recalibrate)
     seed = int(torch.randint(2**31, (1,), generator=or_global(generator)))
