@@ -167,7 +167,7 @@ def test_a_model_output_stands_for_its_logits(net):
 
 def test_a_net_that_branches_on_data_is_refused_with_the_place():
     line = inspect.getsourcelines(Branching.forward)[1] + 1
-    where = f"(Branching.forward, {Path(__file__).name} line {line})"
+    where = f"in {Path(__file__).name}, line {line}"
     for nest, module in ((False, ""), (True, " in '1'")):
         with pytest.raises(BadInput) as caught:
             Shadow(nn.Sequential(nn.Flatten(), Branching()) if nest else Branching())
