@@ -441,6 +441,30 @@ def test_weights_are_measured_and_decided_in_one_go(obverse, tmp_path):
     assert again.out == done.out, "the audit that was written says the same"
 
 
+def test_what_changed_is_decided_without_an_audit_of_either(obverse, file, tmp_path):
+    for name, net in zip(("tuned", "base"), nets_before_and_after(), strict=True):
+        torch.save(net.state_dict(), tmp_path / f"{name}.pt")
+    words = ("audit", tmp_path / "tuned.pt", "--against", tmp_path / "base.pt", "--decide", "lora")
+    done = obverse(*words, "--out", tmp_path / "out")
+    assert done.code == 0
+    assert json.loads(done.out)["rank_pattern"] == {"0": 2, "1": 5, "4": 3}
+    assert "Left out: 2: nothing but rounding." in done.err
+    assert files_below(tmp_path / "out") == {"decide.lora.json", "decide.lora.txt"}
+    assert (tmp_path / "out" / "decide.lora.json").read_text() == done.out
+    assert json.loads(obverse(*words, "--layers", "1").out)["rank_pattern"] == {"1": 5}
+    for more, sentence in (
+        (["--quick"], "a flag of the audit's own tests"),
+        (["--fail-on", "signal"], "a flag of the audit's own tests"),
+        (["--format", "axolotl"], "expected the audit of one net for this format"),
+    ):
+        done = obverse(*words, *more)
+        assert (done.code, done.out) == (2, "")
+        assert sentence in done.err
+    done = obverse("audit", tmp_path / "tuned.pt", "--against", file, "--decide", "lora")
+    assert done.code == 2
+    assert "expected weights on both sides, for --decide with --against" in done.err
+
+
 def test_nothing_to_choose_is_said_and_the_audit_is_kept(obverse, tmp_path):
     write_audit(made_audit(layer("h.0.up", 0), layer("h.1.up", 0), unmeasured()), tmp_path / "a.json")
     for words, sentence in (
@@ -472,7 +496,7 @@ WRONG = [
     (["--decide", "lora", "--format", "axolotl", "--prefer", "x"], "expected prefer out of signal, random"),
     (["--decide", "lora", "--max-rank", "0"], "expected a largest rank of at least 1; got 0"),
     (["--format", "peft"], "expected --decide lora or compress; got --format alone"),
-    (["--decide", "lora", "--json"], "expected --decide for one model, without --json"),
+    (["--decide", "lora", "--json"], "expected --decide without --json"),
     (["--decide", "lora", "--by", "block"], "expected --by for the table of one audit"),
     (["--decide", "lora", "--ablate"], "expected --ablate with --data"),
 ]  # fmt: skip

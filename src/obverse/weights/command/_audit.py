@@ -39,6 +39,7 @@ from ._decide import (
     MaxRank,
     Prefer,
     Top,
+    decide_on_change,
     deciding,
     decision_on,
     print_decision,
@@ -204,11 +205,9 @@ def audit(
             )
         run_ablation(model, data, data_root, layers, quick=quick, seed=seed, out=out, as_json=as_json)
         return
-    if choose and (as_json or against is not None):
+    if choose and as_json:
         raise BadInput(
-            "--decide for one model, without --json",
-            got="--json" if as_json else "--against",
-            do="leave it out: --decide prints a file of its own",
+            "--decide without --json", got="--json", do="leave it out: --decide prints a file of its own"
         )
     from .._against import compare_audits
     from ..page import RESULT
@@ -239,6 +238,21 @@ def audit(
             got=f"{model}, which is measured already",
             do=f"leave out {', '.join(f'--{name}' for name in useless)}",
         )
+    if choose and len(subjects) > 1:
+        if (
+            fail_on != "never"
+            or data
+            or quick
+            or any(one is not None for one in (keep, samples, jobs, cluster))
+        ):
+            raise BadInput(
+                "--decide with --against, --layers, --threshold, --exact, --max-rank, --seed or --out",
+                got="a flag of the audit's own tests",
+                do="leave it out: the difference alone is measured",
+            )
+        level, exactly = thresholds.level, settings.get("exact")
+        decide_on_change(choose, *subjects, layers, out, seed=seed or 0, alpha=level, exact=exactly)
+        return
     make_folder(out)
     settings |= {"thresholds": thresholds, "seed": seed or 0}
     records = () if out is None else (out / RECORD, out / RECORD_AGAINST)

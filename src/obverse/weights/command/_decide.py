@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..._core import BadInput, write_text
-from ...present import options
+from ...present import layer_progress, make_folder, options, select
 from .._decisions.kinds import FORMATS, PREFER, TOP
+from .._difference.results import Difference
 from ..results import Audit
+from ._subject import Subject
 
 if TYPE_CHECKING:
     from .._decisions.results import Decision
 
-Deciding = Callable[[Audit], "Decision"]
+Deciding = Callable[[Audit | Difference], "Decision"]
 
 Decide = Annotated[
     str | None,
     options.choice(
         "Print a file to paste instead of the table: layers and ranks for `lora`, or ranks for `compress`. "
-        "An audit.json made before will do.",
+        "An audit.json made before will do. With --against, the ranks of what changed.",
         *FORMATS,
         metavar="WHAT",
     ),
@@ -71,7 +73,7 @@ def deciding(
     return lambda found: decide(found, kind, format=format, top=top, prefer=prefer, max_rank=max_rank)
 
 
-def decision_on(found: Audit, choose: Deciding | None) -> Decision | BadInput | None:
+def decision_on(found: Audit | Difference, choose: Deciding | None) -> Decision | BadInput | None:
     """Where there is nothing to choose, that is said last: the audit is written all the same."""
     if choose is None:
         return None
@@ -79,6 +81,50 @@ def decision_on(found: Audit, choose: Deciding | None) -> Decision | BadInput | 
         return choose(found)
     except BadInput as error:
         return error
+
+
+def decide_on_change(
+    choose: Deciding,
+    tuned: Subject,
+    base: Subject,
+    pattern: str | None,
+    out: Path | None,
+    *,
+    seed: int,
+    alpha: float,
+    exact: bool | None,
+) -> None:
+    """Of what changed from base to tuned: the difference alone is measured, neither of the two is audited."""
+    if isinstance(tuned.net, Audit) or isinstance(base.net, Audit):
+        one = tuned if isinstance(tuned.net, Audit) else base
+        raise BadInput(
+            "weights on both sides, for --decide with --against",
+            got=f"{one.name}, an audit, which holds none",
+            do="name the files of weights",
+        )
+    import torch
+
+    from .._difference.difference import difference
+    from .._readers.open import open_weights
+
+    make_folder(out)
+    weights = open_weights(tuned.net)
+    names = select([one.name for one in weights], pattern)
+    weights = tuple(one for one in weights if one.name in names)
+    with layer_progress(f"{Path(tuned.name).name} − {Path(base.name).name}") as progress:
+        found = difference(
+            weights,
+            open_weights(base.net),
+            names=(tuned.name, base.name),
+            alpha=alpha,
+            exact=exact,
+            generator=torch.Generator().manual_seed(seed),
+            progress=progress,
+        )
+    decision = choose(found)
+    if out is not None:
+        write_decision(decision, out)
+    print_decision(decision)
 
 
 def write_decision(decision: Decision, out: Path) -> None:
