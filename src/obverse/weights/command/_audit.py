@@ -251,8 +251,8 @@ def audit(
                 do="leave it out: the difference alone is measured",
             )
         level, exactly = thresholds.level, settings.get("exact")
-        tuned, base = subjects
-        decide_on_change(choose, tuned, base, layers, out, seed=seed or 0, alpha=level, exact=exactly)
+        after, before = subjects
+        decide_on_change(choose, after, before, layers, out, seed=seed or 0, alpha=level, exact=exactly)
         return
     make_folder(out)
     settings |= {"thresholds": thresholds, "seed": seed or 0}
