@@ -48,9 +48,9 @@ def test_lightning(tmp_path):
             return torch.optim.SGD(self.parameters(), 0.1)
 
     logger = CSVLogger(tmp_path, name="csv")
-    callback = AuditCallback(every_n_epochs=1, at_most=1.0)
+    callback = AuditCallback(every_n_epochs=1, at_most=None)
     trainer = lightning.Trainer(
-        max_epochs=60,
+        max_epochs=4,
         accelerator="cpu",
         logger=logger,
         callbacks=[callback],
@@ -62,11 +62,7 @@ def test_lightning(tmp_path):
     trainer.fit(Module(), DataLoader(TensorDataset(X, Y), batch_size=16))
     found = read_history(tmp_path)
     assert found == callback.history
-    assert found.points[0].step == 0
-    assert len(found.points) >= 2
-    # the first is made whatever it takes
-    later = sum(point.seconds for point in found.points[1:])
-    assert later <= found.points[-1].training_seconds + found.points[-1].seconds
+    assert [point.step for point in found] == [0, 1, 2, 3, 4]
     assert [one.name for one in found.points[0].layers] == ["net.0", "net.2"]
     text = (tmp_path / "csv" / "version_0" / "metrics.csv").read_text()
     assert "obverse/rank/net.0" in text.splitlines()[0]
@@ -98,7 +94,7 @@ def test_transformers(tmp_path):
 
     args = TrainingArguments(
         output_dir=str(tmp_path),
-        num_train_epochs=40,
+        num_train_epochs=4,
         per_device_train_batch_size=16,
         report_to=[],
         disable_tqdm=True,
@@ -106,15 +102,14 @@ def test_transformers(tmp_path):
         use_cpu=True,
     )
     trainer = Trainer(model=Model(), args=args, train_dataset=Rows())
-    callback = AuditCallback(trainer, every_n_epochs=1, at_most=1.0, inputs=X[:20])
+    callback = AuditCallback(trainer, every_n_epochs=1, at_most=None, inputs=X[:20])
     trainer.add_callback(callback)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trainer.train()
     found = read_history(tmp_path)
     assert found == callback.history
-    assert found.points[0].step == 0
-    assert len(found.points) >= 2
+    assert [point.step for point in found] == [0, 1, 2, 3, 4]
     assert [one.name for one in found.points[0].layers] == ["net.0", "net.2"]
     assert all(one.recovery is not None for one in found.points[0].layers)
     logged = [one for one in trainer.state.log_history if "obverse/rank/net.0" in one]
