@@ -326,3 +326,17 @@ def test_a_direction_that_would_have_shown_does(rows, columns):
         spike = strength * left @ right / left.norm() / right.norm()
         seen += decompose(normal(rows, columns, 300 + seed) + spike).rank > 0
     assert seen >= 18  # nearly always: below 0.9 of 20 with a chance of 8 % were the rate 0.95 only
+
+
+def test_what_lies_far_below_the_first_direction_is_not_called_empty():
+    """An embedding of tokens most of which were never seen: alike but for a ten thousandth."""
+    generator = torch.Generator().manual_seed(0)
+    matrix = torch.randn(1, 64, generator=generator).repeat(2000, 1)
+    matrix[:1500] += 1e-4 * torch.randn(1500, 64, generator=generator)
+    matrix[1500:] = torch.randn(500, 64, generator=generator)
+    values = torch.linalg.svdvals(matrix)
+    assert float(values[-1] / values[0]) > 0.01  # so no direction is empty
+    for exact in (None, True, False):
+        parts = decompose(matrix, exact=exact, generator=generator)
+        assert "empty" not in parts.sentence
+        assert parts.summary.null_directions == 0

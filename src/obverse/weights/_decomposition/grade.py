@@ -238,10 +238,12 @@ def _sentence(grade: Grade, facts: _Facts, empty: tuple[int, int]) -> str:
     parts = []
     signal = in_percent(facts.signal)
     if facts.no_bulk:
+        carry = f"{facts.rank} of {facts.short} directions {'carries' if facts.rank == 1 else 'carry'}"
         parts.append(
-            f"{facts.rank} of {facts.short} directions carry everything; the others are empty"
-            if facts.rank != 1
-            else f"1 of {facts.short} directions carries everything; the others are empty"
+            f"{carry} everything; the others are empty"
+            if facts.counted
+            else f"{carry} more than 99.9999{FIXED}% of the energy; what is left, only all singular values tell "
+            "(--exact)"
         )
     elif facts.rank:
         one = facts.rank == 1

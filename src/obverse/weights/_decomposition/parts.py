@@ -205,7 +205,8 @@ def _split(matrix: Tensor, alpha: float, exact: bool | None, generator: torch.Ge
     if exact or (exact is None and matrix.shape[0] <= EXACT_UP_TO):
         return split_exactly(matrix, alpha, generator)
     split = split_fast(matrix, alpha, generator)
-    if exact is None and split.at_least and matrix.shape[0] <= EXACT_IF_MANY_UP_TO:
+    unsure = split.at_least or split.scale <= 0
+    if exact is None and unsure and matrix.shape[0] <= EXACT_IF_MANY_UP_TO:
         return split_exactly(matrix, alpha, generator)
     return split
 
