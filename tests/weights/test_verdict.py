@@ -117,6 +117,8 @@ def test_every_kind_of_matrix_gets_its_verdict_from_all_singular_values_and_from
 ):
     layer = looked_at(kind, exact=exact, samples=8)
     assert layer.verdict == layer.parts.grade == verdict
+    if kind == "low-rank" and not exact:  # that the others are empty, all singular values tell
+        words = "5 of 100 directions carry more than 99.9999"
     assert layer.sentence.startswith(words)
     assert layer.parts.method == ("exact" if exact else "krylov")
     assert remarks <= remarked(layer)

@@ -15,9 +15,9 @@ from ..results import ALPHA, Decomposition, Grade, Interval
 from .grade import MIN_SIDE, nothing_to_tell, summarize
 from .live import live_part
 from .marchenko_pastur import Array
-from .split import Split, split_exactly
+from .split import Split, scale_by, split_exactly
 from .split_bands import Bands, split_bands
-from .split_fast import split_fast
+from .split_fast import ROUNDING, split_fast
 
 SHOWN = 200  # singular values kept for charts
 SAFE = 1e9  # entries up to this, and from its inverse on, have squares and sums of squares in float32
@@ -138,18 +138,24 @@ def decompose(
     rows, columns = matrix.shape
     live = live_part(matrix)
     inner, empty = live.matrix, (live.dead_rows, live.dead_columns)
-    reason = _too_little(matrix, inner)
-    if reason:
+
+    def untold(reason: str) -> Parts:
         summary = nothing_to_tell(rows, columns, empty, alpha, reason)
         scale = float(torch.linalg.vector_norm(inner.double())) / math.sqrt(max(inner.numel(), 1))
         return Parts(matrix, summary, live.rows.double() * scale, live.columns.double())
+
+    if reason := _too_little(matrix, inner):
+        return untold(reason)
     largest = max(float(inner.max()), -float(inner.min()))
     if inner.dtype == torch.float32 and 1 / SAFE < largest < SAFE:
         even, largest = inner, 1.0
     else:
         even = (inner.to(torch.promote_types(inner.dtype, torch.float32)) / largest).float()
     turned = even.shape[0] > even.shape[1]
-    split = _split(even.T if turned else even, alpha, exact, generator)
+    even = even.T if turned else even
+    split = _split(even, alpha, exact, generator)
+    if split.scale <= 0 and _left_by(split, even) > ROUNDING:
+        return untold("rows or columns differ so much in scale that float32 does not tell signal from noise")
     by_rows, by_columns = (split.of_columns, split.of_rows) if turned else (split.of_rows, split.of_columns)
     left, right = (split.right, split.left) if turned else (split.left, split.right)
     row_scales, column_scales = largest / by_rows.sqrt(), 1 / by_columns.sqrt()
@@ -209,6 +215,14 @@ def _split(matrix: Tensor, alpha: float, exact: bool | None, generator: torch.Ge
     if exact is None and unsure and matrix.shape[0] <= EXACT_IF_MANY_UP_TO:
         return split_exactly(matrix, alpha, generator)
     return split
+
+
+def _left_by(split: Split, matrix: Tensor) -> float:
+    """The share of the matrix's own energy that is not in the directions."""
+    scaled = scale_by(matrix, split.of_rows, split.of_columns)
+    scaled -= split.left @ (split.left.T @ scaled)
+    rest = scaled / split.of_rows.sqrt().to(matrix)[:, None] / split.of_columns.sqrt().to(matrix)
+    return float(torch.linalg.vector_norm(rest) / torch.linalg.vector_norm(matrix)) ** 2
 
 
 def spread_out(lines: Tensor, where: Tensor) -> Tensor:
