@@ -196,20 +196,20 @@ def draw() -> None:
 
 def page() -> None:
     text = [
-        "### Noise",
+        "## Noise",
         "Percent of the singular values that a rule calls signal, or keeps, where there is none: independent "
         "normal entries, or with log-normal scales of rows and columns of that *spread*.",
         noise_table(),
-        "### Order",
+        "## Order",
         "Of pairs of matrices of one shape, one of them with five directions planted, the percent in which a "
         "rule puts that one first (ties are halves). At 50 it does not tell them apart; far below it does, "
         "and prefers noise.",
         order_table(),
-        "### Ranks",
+        "## Ranks",
         "Percent of matrices in which the count is exactly the rank of the update that was planted in normal "
         "noise, all shapes together:",
         ranks_table(),
-        "### Fine-tuning",
+        "## Fine-tuning",
         tuning_text(),
     ]
     draw()

@@ -40,8 +40,8 @@ def test_every_page_has_the_one_head(name):
     assert not re.search(r"<head>|<meta|<footer|</body", text)
 
 
-def test_there_are_eleven_pages():
-    assert len(PAGES) == 11
+def test_there_are_thirteen_pages():
+    assert len(PAGES) == 13
 
 
 def test_text_is_escaped_and_what_was_drawn_is_not(page):

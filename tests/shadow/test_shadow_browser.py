@@ -53,7 +53,8 @@ def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
 ) -> None:
     shown = check_page(browser, pages[kind], (size, scheme), f"shadow-{kind}", texts=100)
-    assert len(shown) == 3 + (70 if kind == "small" else 0)  # curves, and 10 pictures in 7 strips
+    # three curves; of a measured survey four more, of what is kept, and 10 pictures in 7 strips
+    assert len(shown) == 3 + (4 + 70 if kind == "small" else 0)
     for one in shown:
         assert min(one["width"], one["height"]) >= 24
         assert one["natural"] is None or one["natural"] == 8

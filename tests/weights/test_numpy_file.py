@@ -68,7 +68,7 @@ def test_arrays_of_an_archive(tmp_path: Path, save: Any) -> None:
         (npy("(-2, -3)", bytes(24)), "a size that fits"),
         (npy("(2, 3)", bytes(20)), "a size that fits"),
         (npy("(2, 3)", bytes(28)), "a size that fits"),
-        (npy("(2, 3)", bytes(24), "O"), "pickled objects, which are never loaded"),
+        (npy("(2, 3)", bytes(24), "O"), "pickled objects, which are never loaded|a pickle of arrays in"),
         (npy("(2, 3)", bytes(24), version=b"\x03\x00"), r"version 1\.0 or 2\.0"),
         (npy("(2, 3)", bytes(24), "nonsense"), "a sound .npy"),
         (npy("__import__('os').system('false')", bytes(24)), "a sound .npy"),
@@ -84,6 +84,7 @@ def test_arrays_of_an_archive(tmp_path: Path, save: Any) -> None:
 def test_arrays_that_are_not_what_they_say(tmp_path: Path, content: bytes, sentence: str) -> None:
     path = tmp_path / "a.npy"
     path.write_bytes(content)
+    refused(path, sentence)  # what is imported on the way is not memory of the file
     tracemalloc.start()
     try:
         refused(path, sentence)
