@@ -291,7 +291,8 @@ def test_independent_entries_of_any_tails_are_untouched(name, rows, columns):
 )
 def test_false_alarms_of_each_family_are_as_seldom_as_the_level_says(name, shape):
     """Clopper–Pearson at 1 % doubt against the sum of the levels of all tests."""
-    assert not_above(false_alarms(name, *shape, 100), 100, TESTS * Thresholds().level, doubt=0.01)
+    rows, columns = shape
+    assert not_above(false_alarms(name, rows, columns, 100), 100, TESTS * Thresholds().level, doubt=0.01)
 
 
 def test_what_is_marked_decides():

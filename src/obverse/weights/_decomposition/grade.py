@@ -242,8 +242,8 @@ def _sentence(grade: Grade, facts: _Facts, empty: tuple[int, int]) -> str:
         parts.append(
             f"{carry} everything; the others are empty"
             if facts.counted
-            else f"{carry} more than 99.9999{FIXED}% of the energy; what is left, only all singular values tell "
-            "(--exact)"
+            else f"{carry} more than 99.9999{FIXED}% of the energy; what the rest is, only all singular "
+            "values tell (--exact)"
         )
     elif facts.rank:
         one = facts.rank == 1
