@@ -114,14 +114,14 @@ def test_the_page_has_base_tuned_and_difference_side_by_side(written):
     head = page[page.index('<table class="cards difference"') :]
     columns = (
         "layer",
+        "from base to tuned",
+        "directions",
+        "share",
+        "size",
+        "moved",
         "shape",
         "base",
         "tuned",
-        "moved",
-        "size",
-        "directions",
-        "share",
-        "from base to tuned",
     )
     places = [head.index(f">{one}</th>") for one in columns]
     assert places == sorted(places)

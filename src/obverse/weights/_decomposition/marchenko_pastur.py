@@ -113,16 +113,11 @@ def _distance_null(size: int, kurtosis: float) -> tuple[float, float]:
 
 _EULER = 0.57721566
 _FLOAT32 = float(np.finfo(np.float32).eps)
-_ROUNDED = 8.0  # five times what products of random factors were seen to leave
 
 
 def count_zeros(values: Array, columns: int) -> int:
-    """How many singular values (ascending) are zero to float32 precision.
-
-    Rounding, also of a product of factors, leaves noise: its norm follows from the length of all of them.
-    """
-    reach = 1 / math.sqrt(len(values)) + 1 / math.sqrt(columns)
-    return int((values <= _ROUNDED * _FLOAT32 * reach * float(np.linalg.norm(values))).sum())
+    """How many singular values (ascending) are zero to float32 precision."""
+    return int((values <= values[-1] * columns * _FLOAT32).sum())
 
 
 def scale_error(rows: int, columns: int) -> float:

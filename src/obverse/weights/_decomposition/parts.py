@@ -155,7 +155,7 @@ def decompose(
     even = even.T if turned else even
     split = _split(even, alpha, exact, generator)
     if split.scale <= 0 and _left_by(split, even) > ROUNDING:
-        return untold("rows or columns differ so much in scale that float32 does not tell signal from noise")
+        return untold("rows or columns differ too much in scale for signal and noise to be told apart")
     by_rows, by_columns = (split.of_columns, split.of_rows) if turned else (split.of_rows, split.of_columns)
     left, right = (split.right, split.left) if turned else (split.left, split.right)
     row_scales, column_scales = largest / by_rows.sqrt(), 1 / by_columns.sqrt()
