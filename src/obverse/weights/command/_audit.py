@@ -68,8 +68,8 @@ def audit(
         typer.Argument(
             metavar="MODEL",
             help="Weight file (.safetensors, .pt, .gguf, .keras, .h5, .onnx, .npz, a model.json of "
-            "TensorFlow.js, …), folder of shards, hf://org/name\\[@revision]\\[/file], run directory, or an "
-            "audit.json made before.",
+            "TensorFlow.js, …), folder of shards or of a PEFT adapter, hf://org/name\\[@revision]\\[/file], "
+            "run directory, or an audit.json made before.",
             autocompletion=complete.model,
         ),
     ],
