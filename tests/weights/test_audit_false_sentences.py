@@ -257,8 +257,9 @@ def false_alarms(name: str, rows: int, columns: int, matrices: int) -> int:
     nets = {f"{at}": family(name, rows, columns, generator) for at in range(matrices)}
     layers = audit(nets, samples=8).layers
     if name == "mean":  # told where it is as strong as a signal that can be seen; what it leaves is noise
-        if MEAN * (rows * columns) ** 0.25 > 0.9:
-            assert all("the mean of the entries" in layer.sentence for layer in layers)
+        told = sum("the mean of the entries" in layer.sentence for layer in layers)
+        # sampling error: 0.1 of the threshold, 2.8 times of which lie between this mean and the line at 0.7
+        assert told >= 0.95 * matrices or MEAN * (rows * columns) ** 0.25 < 0.9
         return sum(layer.parts.grade != FINE for layer in layers)
     return sum(layer.verdict != FINE for layer in layers)
 
