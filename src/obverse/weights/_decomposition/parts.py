@@ -15,7 +15,7 @@ from ..results import ALPHA, Decomposition, Grade, Interval
 from .grade import MIN_SIDE, nothing_to_tell, summarize
 from .live import live_part
 from .marchenko_pastur import Array
-from .split import Split, scale_by, split_exactly
+from .split import Split, scale_by, split_exactly, without
 from .split_bands import Bands, split_bands
 from .split_fast import ROUNDING, split_fast
 
@@ -219,9 +219,8 @@ def _split(matrix: Tensor, alpha: float, exact: bool | None, generator: torch.Ge
 
 def _left_by(split: Split, matrix: Tensor) -> float:
     """The share of the matrix's own energy that is not in the directions."""
-    scaled = scale_by(matrix, split.of_rows, split.of_columns)
-    scaled -= split.left @ (split.left.T @ scaled)
-    rest = scaled / split.of_rows.sqrt().to(matrix)[:, None] / split.of_columns.sqrt().to(matrix)
+    rest = without(scale_by(matrix, split.of_rows, split.of_columns), split.left)
+    rest = rest / split.of_rows.sqrt().to(matrix)[:, None] / split.of_columns.sqrt().to(matrix)
     return float(torch.linalg.vector_norm(rest) / torch.linalg.vector_norm(matrix)) ** 2
 
 
