@@ -145,3 +145,35 @@ def test_a_scan_counts_what_is_there(small_limits, tmp_path):
     assert found.filled == int((matrix != 0).sum())
     assert int((~found.long).sum()) == 1
     assert Thresholds().min_side < int(found.short.sum()) == 90
+
+
+def with_unused_tokens(shape, seed=0):
+    """Most lines of the longer side are one vector but for 1e-6; the others decay from it over 1.5 decades."""
+    generator = torch.Generator().manual_seed(seed)
+    length, width = max(shape), min(shape)
+    common = 0.05 * torch.randn(width, generator=generator)
+    turn = torch.linalg.qr(torch.randn(width, width, generator=generator)).Q
+    used = torch.randn(length, width, generator=generator) * torch.logspace(0, -1.5, width) @ turn
+    used *= torch.rand(length, 1, generator=generator) > 0.6
+    matrix = common + 0.03 * used + 1e-6 * torch.randn(length, width, generator=generator)
+    return matrix if shape[0] > shape[1] else matrix.T.contiguous()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_directions_are_not_called_empty_where_lines_differ_too_much_in_scale(small_limits, tmp_path, shape):
+    matrix = with_unused_tokens(shape)
+    values = torch.linalg.svdvals(matrix.double())
+    assert float(values[min(shape) // 2] / values[0]) > 1e-3  # far from empty: rounding is 1e-7 of the largest
+    layer = audited(stored(tmp_path, matrix))
+    assert layer.verdict == "cannot tell"
+    assert "differ too much in scale" in layer.deciding
+    assert "empty" not in layer.sentence
+    assert "chosen at random" in layer.sentence  # it was read in bands
+    assert layer.parts.sentence == decompose(matrix).sentence
+
+
+def test_directions_that_are_empty_are_still_called_so_in_bands(small_limits, tmp_path):
+    generator = torch.Generator().manual_seed(1)
+    matrix = torch.randn(1500, 5, generator=generator) @ torch.randn(5, 90, generator=generator)
+    layer = audited(stored(tmp_path, matrix))
+    assert "5 of 90 directions carry everything; the others are empty" in layer.sentence

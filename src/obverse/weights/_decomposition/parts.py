@@ -16,11 +16,12 @@ from .grade import MIN_SIDE, nothing_to_tell, summarize
 from .live import live_part
 from .marchenko_pastur import Array
 from .split import Split, scale_by, split_exactly, without
-from .split_bands import Bands, split_bands
+from .split_bands import Bands, left_by, split_bands
 from .split_fast import ROUNDING, split_fast
 
 SHOWN = 200  # singular values kept for charts
 SAFE = 1e9  # entries up to this, and from its inverse on, have squares and sums of squares in float32
+TOO_UNEVEN = "rows or columns differ too much in scale for signal and noise to be told apart"
 EXACT_UP_TO = 1536  # shorter side up to which all singular values are computed
 EXACT_IF_MANY_UP_TO = 4096  # and where so many directions carry signal that the search cannot count them
 
@@ -138,14 +139,8 @@ def decompose(
     rows, columns = matrix.shape
     live = live_part(matrix)
     inner, empty = live.matrix, (live.dead_rows, live.dead_columns)
-
-    def untold(reason: str) -> Parts:
-        summary = nothing_to_tell(rows, columns, empty, alpha, reason)
-        scale = float(torch.linalg.vector_norm(inner.double())) / math.sqrt(max(inner.numel(), 1))
-        return Parts(matrix, summary, live.rows.double() * scale, live.columns.double())
-
     if reason := _too_little(matrix, inner):
-        return untold(reason)
+        return _untold(matrix, matrix.shape, empty, alpha, reason)
     largest = max(float(inner.max()), -float(inner.min()))
     if inner.dtype == torch.float32 and 1 / SAFE < largest < SAFE:
         even, largest = inner, 1.0
@@ -155,7 +150,7 @@ def decompose(
     even = even.T if turned else even
     split = _split(even, alpha, exact, generator)
     if split.scale <= 0 and _left_by(split, even) > ROUNDING:
-        return untold("rows or columns differ too much in scale for signal and noise to be told apart")
+        return _untold(matrix, matrix.shape, empty, alpha, TOO_UNEVEN)
     by_rows, by_columns = (split.of_columns, split.of_rows) if turned else (split.of_rows, split.of_columns)
     left, right = (split.right, split.left) if turned else (split.left, split.right)
     row_scales, column_scales = largest / by_rows.sqrt(), 1 / by_columns.sqrt()
@@ -185,6 +180,8 @@ def decompose_bands(
     long, short = split.right[lines], split.left
     whole = (matrix.width, matrix.length) if turned else (matrix.length, matrix.width)
     rows, columns = (count + more for count, more in zip(whole, empty, strict=True))
+    if split.scale <= 0 and left_by(matrix, split) > ROUNDING:
+        return _untold(sample, (rows, columns), empty, alpha, TOO_UNEVEN)
     scales, directions = (of_long, of_short), (long, short)
     if turned:
         scales, directions = scales[::-1], directions[::-1]
@@ -198,6 +195,16 @@ def decompose_bands(
         directions[1],
         thinned(split.values),
     )
+
+
+def _untold(
+    matrix: Tensor, shape: tuple[int, ...], empty: tuple[int, int], alpha: float, reason: str
+) -> Parts:
+    """One scale for all lines of the matrix, or of a sample of one of this shape, that are not empty."""
+    live = live_part(matrix)
+    scale = float(torch.linalg.vector_norm(live.matrix.double())) / math.sqrt(max(live.matrix.numel(), 1))
+    summary = nothing_to_tell(shape[0], shape[1], empty, alpha, reason)
+    return Parts(matrix, summary, live.rows.double() * scale, live.columns.double())
 
 
 def thinned(values: Array) -> tuple[float, ...]:

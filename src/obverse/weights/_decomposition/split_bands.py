@@ -72,6 +72,19 @@ def split_bands(matrix: Bands, alpha: float) -> Split:
     )
 
 
+@torch.no_grad()
+def left_by(matrix: Bands, split: Split) -> float:
+    """The share of the matrix's own energy that is not in the directions of its split."""
+    of_length, of_width = split.of_columns.rsqrt().float(), split.of_rows.rsqrt().float()
+    rest = energy = 0.0
+    for here, band in matrix.scaled((split.of_columns, split.of_rows)):
+        back = of_length[here][:, None] * of_width
+        energy += float((band * back).square_().sum(dtype=torch.float64))
+        left = (band - (band @ split.left) @ split.left.T).mul_(back)
+        rest += float(left.square_().sum(dtype=torch.float64))
+    return rest / energy
+
+
 def _sinkhorn(length: int, width: int, read: Callable[[], Iterator[Tensor]]) -> Profile:
     """As `sinkhorn` does it, on bands that come anew for every sweep."""
     of_width = torch.ones(width, dtype=torch.float64)
