@@ -16,7 +16,8 @@ from .results import Audit, LayerAudit
 
 FEWEST_BLOCKS = 4  # of a net that is worth a map
 # What nets call the list of their blocks; where no part is called so, the first number is the block's.
-_LIST = re.compile(r".*layers?\d*|.*blocks?|blk|h|stages?")
+_LIST = re.compile(r".*layers?\d*|.*blocks?|blk|h|stages?|features")
+_OF_STAGES = ("blocks", "features")  # lists whose items may be lists of blocks: blocks.2.0, features.2.0
 # A block's number in its own part of the name, and, as Keras has it, with the kind behind it.
 _NUMBERED = re.compile(
     r"(?P<stem>(?:.*_)?(?:layer|encoder|decoder)|.*block|(?:.*_)?stage)[_.]+(?P<number>\d{1,6})"
@@ -88,7 +89,11 @@ def place_of(name: str) -> Place:
     if not numbers:
         return Place("", (), name, name)
     first = numbers[0] if listed is None else listed
-    last = first + 2 if parts[first + 1 : first + 2] == ["blocks"] and first + 2 in numbers else first
+    last = first
+    if parts[first + 1 : first + 2] == ["blocks"] and first + 2 in numbers:
+        last = first + 2
+    elif parts[first - 1] in _OF_STAGES and first + 1 in numbers and len(parts) > first + 2:
+        last = first + 1
     kinds = ["*" if at in (first, last) else part for at, part in enumerate(parts)]
     return Place(
         stem=sign.join(parts[:first]),

@@ -8,6 +8,7 @@ in × out if the first sides are the smaller ones over the whole file, out × in
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -16,7 +17,8 @@ from ..._core import BadInput
 from .disk import Window
 from .keras_config import Config
 from .keras_layout import as_torch, convolution
-from .layout import Layer, weights_in
+from .layout import weights_in
+from .naming import Layer
 from .pickle_arrays import arrays_in, stored_array
 from .stored import Stored, Weight
 from .torch_pickle import read_pickle
@@ -40,6 +42,15 @@ def open_pickle(path: Path, start: int = 0) -> tuple[Weight, ...]:
     return array_weights(
         {name: stored_array(path, ".".join(name), one) for name, one in named.items()}, str(path)
     )
+
+
+def named_weights(tensors: Mapping[str, Stored], origin: str) -> tuple[Weight, ...]:
+    """Of a file of names and tensors; where they are called kernels, as JAX calls them, these are turned."""
+    parts = {tuple(re.split(r"[./]", name)): one for name, one in tensors.items()}
+    kernels = any(name[-1] == "kernel" and len(one.shape) > 1 for name, one in parts.items())
+    if kernels and len(parts) == len(tensors):
+        return array_weights(parts, origin)
+    return weights_in(tensors, origin)
 
 
 def array_weights(arrays: Named, origin: str) -> tuple[Weight, ...]:

@@ -23,7 +23,8 @@ from torch import Tensor
 
 from ..._core import BadInput, require
 from .disk import inside, read_span
-from .layout import Layer, weights_in
+from .layout import weights_in
+from .naming import Layer
 from .stored import Stored, Weight, block_order, printable
 
 _MAGIC, _VERSIONS = b"GGUF", (2, 3)

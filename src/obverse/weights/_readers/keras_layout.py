@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor
 
 from .keras_config import VARIABLES, Config, Path
-from .layout import Layer
+from .naming import Layer
 from .stored import Stored
 
 Found = tuple[str, Stored, Layer | None]  # a tensor under the name that torch would give it
@@ -118,7 +118,7 @@ def _kernel(
         yield title, depthwise(stored), Layer("convolution", groups=max(1, stored.shape[-2]))
     elif sides == 2:
         yield title, stored, Layer("linear", inputs_first=True)
-    elif kind in ("einsum_dense", "multi_head_attention") or (sides == 3 and _ATTENTION & set(path)):
+    elif kind in ("einsum_dense", "multi_head_attention") or (sides == 3 and _is_of_attention(path)):
         yield title, *_heads(stored, bias, path)
     elif kind.startswith("locally_connected") or sides > 5:
         yield title, stored, Layer("matrix")  # one for each place
@@ -131,6 +131,12 @@ def _kernel(
         if fits and groups > 1:
             layer = Layer("convolution", groups=groups)
         yield title, convolution(stored, transposed=transposed), layer
+
+
+def _is_of_attention(path: Path) -> bool:
+    """Whether a kernel of three sides is a projection into heads, or, as Flax calls it, out of them."""
+    out = path[-1:] == ("out",) and any("att" in part.lower() for part in path[:-1])
+    return out or bool(_ATTENTION & set(path))
 
 
 def convolution(stored: Stored, *, transposed: bool = False) -> Stored:
@@ -159,7 +165,7 @@ def _permuted(stored: Stored, order: Sequence[int], shape: tuple[int, ...]) -> S
 
 def _heads(stored: Stored, bias: Stored | None, path: Path) -> tuple[Stored, Layer]:
     """in × heads × size, or heads × size × out in the output layer, as one matrix."""
-    output = any(re.match(r"_?(attention_)?output", part) for part in path)
+    output = any(re.match(r"_?(attention_)?output", part) for part in path) or path[-1:] == ("out",)
     inputs = len(stored.shape) - 1 if output else 1
     if bias is not None and stored.shape[-len(bias.shape) :] == bias.shape:
         inputs = len(stored.shape) - len(bias.shape)

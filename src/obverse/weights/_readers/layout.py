@@ -17,12 +17,23 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 
 from torch import Tensor
 
 from ..._core import BadInput
+from .naming import (
+    FUSED,
+    Layer,
+    bias_of,
+    is_no_weight,
+    is_vector,
+    kind_of,
+    stored_inputs_first,
+    table_shape,
+)
 from .quantized import dequantized
 from .state_dict import joined
 from .stored import Packed, Part, Stored, Weight, printable, unread, weight
@@ -35,29 +46,13 @@ _GATES = {
     4: ("input gate", "forget gate", "cell gate", "output gate"),
 }
 _PROJECTIONS = ("query", "key", "value")
-_FUSED = {"qkv", "qkv_proj", "to_qkv", "wqkv", "c_attn", "attn_qkv"}
-_INPUTS_FIRST = {"c_attn", "c_proj", "c_fc"}  # GPT-2's layers, where they are stored in × out
 _RECURRENT = re.compile(r"(?P<module>(?:.*\.)?)weight_(?P<side>ih|hh|hr)(?P<layer>(?:_l\d+)?(?:_reverse)?)")
 _SEPARATE = re.compile(r"(?P<module>(?:.*\.)?)(?P<which>[qkv])_proj_weight")
 _SUFFIX = re.compile(r"(\.|(?<=_proj)_)weight$")
 _PACKED = re.compile(r"(\.weight)?\.(qweight|weight|weight_packed|W_q|_data)$|_blocks$")
-_EMBEDDING = re.compile(r"embed(?!.*(proj|linear|dense|fc|norm|out))|(^|_)embd?$|^wte$|^wpe$|^token_types$")
 _EIGHT_BITS = {"int8", "uint8", "i8", "u8", "qint8", "quint8"}
 # One tensor for all experts of a layer, experts × … × …; experts.3.w1 is one expert's own
 _EXPERTS = re.compile(r"experts(?!\.\d)|_exps\.")
-# Biases, masks and scales of more than one dimension, as some files have them
-_NO_WEIGHT = re.compile(r"(.*_)?bias(_.*)?|(.*_)?mask|(.*_)?scales?(_inv)?")
-
-
-@dataclass(frozen=True)
-class Layer:
-    """What is known of a weight beyond its name and shape."""
-
-    kind: str
-    module: str | None = None
-    inputs_first: bool = False  # stored in × out/groups × …, as transposed convolutions are
-    groups: int = 1
-    bias: str | None = None  # the name of its bias, where it isn't the usual one
 
 
 def weights_in(
@@ -123,7 +118,7 @@ def weights_in(
 def _is_quantized(name: str, stored: Stored) -> bool:
     """Whole numbers of eight bits, or what is called a weight: not positions, not masks."""
     last = name.rpartition(".")[2]
-    if len(stored.shape) < 2 or min(stored.shape) < 1 or stored.floating or _NO_WEIGHT.fullmatch(last):
+    if len(stored.shape) < 2 or min(stored.shape) < 1 or stored.floating or is_no_weight(name):
         return False
     return (
         bool(stored.unreadable)
@@ -133,7 +128,7 @@ def _is_quantized(name: str, stored: Stored) -> bool:
 
 
 def _is_weight(name: str, stored: Stored, origin: str) -> bool:
-    if len(stored.shape) < 2 or _NO_WEIGHT.fullmatch(name.rpartition(".")[2]):
+    if len(stored.shape) < 2 or is_no_weight(name):
         return False
     if stored.dtype.startswith("complex"):
         raise BadInput(
@@ -147,12 +142,7 @@ def _is_weight(name: str, stored: Stored, origin: str) -> bool:
             got=f"shape {stored.shape}",
             do="remove the empty tensor",
         )
-    return stored.floating and not _is_vector(name, stored.shape)
-
-
-def _is_vector(name: str, shape: tuple[int, ...]) -> bool:
-    """One row under many dimensions, such as the token of a class; what is called a weight is one."""
-    return len(shape) > 2 and math.prod(shape[:-1]) == 1 and not name.endswith(("weight", "kernel"))
+    return stored.floating and not is_vector(name, stored.shape)
 
 
 def _matrices(
@@ -163,9 +153,9 @@ def _matrices(
         return
     base = _SUFFIX.sub("", name)
     last = base.rpartition(".")[2].lower()
-    bias = _bias(name, tensors, layer)
+    bias = bias_of(name, tensors, layer)
     shape = stored.shape
-    inputs_first = layer.inputs_first if layer else _stored_inputs_first(last, shape, gpt2, bias)
+    inputs_first = layer.inputs_first if layer else stored_inputs_first(last, shape, gpt2, bias)
     groups = layer.groups if layer else 1
     rows, columns = shape[0], math.prod(shape[1:])
     if inputs_first:
@@ -174,7 +164,7 @@ def _matrices(
     def whole(values: Tensor) -> Tensor:
         return outputs_first(values, groups) if inputs_first else values.flatten(1)
 
-    if len(shape) == 2 and rows == 3 * columns and (last in _FUSED or name.endswith("in_proj_weight")):
+    if len(shape) == 2 and rows == 3 * columns and (last in FUSED or name.endswith("in_proj_weight")):
         for index, projection in enumerate(_PROJECTIONS):
             taken = slice(index * columns, (index + 1) * columns)
             part, offsets = Part(stored, _then(whole, taken)), _rows_of(bias, rows, taken)
@@ -182,13 +172,13 @@ def _matrices(
             yield weight(title, "attention", (columns, columns), part, origin, offsets=offsets)
         return
     offsets = _rows_of(bias, rows, slice(None))
-    kind = layer.kind if layer else _kind(name, last, shape, bool(offsets))
+    kind = layer.kind if layer else kind_of(name, base, shape, bool(offsets))
     if match := _SEPARATE.fullmatch(name):  # MultiheadAttention keeps the three biases in one
         kind, start = "attention", "qkv".index(match["which"]) * rows
         bias = tensors.get(f"{match['module']}in_proj_bias")
         offsets = _rows_of(bias, 3 * rows, slice(start, start + rows))
-    if kind in ("embedding", "matrix") and layer is None and len(shape) > 2 and math.prod(shape[:-2]) == 1:
-        rows, columns = shape[-2:]  # a table of positions or tokens, 1 × count × width
+    if kind in ("embedding", "matrix") and layer is None and (table := table_shape(shape)):
+        rows, columns = table
     module = layer.module if layer else None
     if groups > 1 and min(rows // groups, columns) >= _GROUP_FROM:
         for index in range(groups):
@@ -200,12 +190,34 @@ def _matrices(
             )
         return
     if layer is None and len(shape) == 3 and _EXPERTS.search(name):
-        for index in range(shape[0]):
-            title = f"{base} (expert {index + 1} of {shape[0]})"
-            yield weight(title, "linear", shape[1:], Part(stored, itemgetter(index)), origin)
+        yield from _experts(name, stored, tensors, origin)
         return
     part = Part(stored, whole, plain=shape == (rows, columns) and not inputs_first)
     yield weight(base, kind, (rows, columns), part, origin, offsets=offsets, module=module, groups=groups)
+
+
+def _experts(name: str, stored: Stored, tensors: Mapping[str, Stored], origin: str) -> Iterator[Weight]:
+    """One matrix for each expert; of those stored in × out, which the biases tell, turned."""
+    count, *sides = stored.shape
+    turned = any(
+        len(one.shape) == 3 and (bias := tensors.get(f"{other}_bias")) is not None
+        # what one of them tells holds for those of equal sides too
+        and one.shape[1] != one.shape[2] and bias.shape == (one.shape[0], one.shape[2])
+        for other, one in tensors.items()
+        if _EXPERTS.search(other)
+    )  # fmt: skip
+    rows, columns = sides[::-1] if turned else sides
+    bias = tensors.get(f"{name}_bias")
+    fits = bias is not None and bias.floating and bias.shape == (count, rows)
+    for index in range(count):
+        part = Part(stored, partial(_expert, index=index, turned=turned))
+        offsets = [Part(bias, itemgetter(index))] if bias is not None and fits else []
+        title = f"{_SUFFIX.sub('', name)} (expert {index + 1} of {count})"
+        yield weight(title, "linear", (rows, columns), part, origin, offsets=offsets)
+
+
+def _expert(values: Tensor, *, index: int, turned: bool) -> Tensor:
+    return values[index].T if turned else values[index]
 
 
 def _recurrent(
@@ -238,41 +250,6 @@ def outputs_first(values: Tensor, groups: int = 1) -> Tensor:
     inputs, outputs, *kernel = values.shape
     apart = values.reshape(groups, inputs // groups, outputs, *kernel)
     return apart.transpose(1, 2).reshape(groups * outputs, -1)
-
-
-def _stored_inputs_first(last: str, shape: tuple[int, ...], gpt2: bool, bias: Stored | None) -> bool:
-    """Is this matrix in × out? Its bias tells where the sides differ; GPT-2's fused layer speaks for all.
-
-    So does the bias of a transposed convolution: any other has an entry for each of the first side.
-    """
-    if shape[0] != shape[1] and bias is not None:
-        return bias.shape == shape[1:2]
-    if len(shape) != 2:
-        return False
-    return gpt2 and last in _INPUTS_FIRST
-
-
-def _kind(name: str, last: str, shape: tuple[int, ...], has_bias: bool) -> str:
-    if _EMBEDDING.search(last) and (len(shape) == 2 or shape[0] == 1) and not has_bias:
-        return "embedding"
-    if last == "query_key_value" or last in _FUSED:
-        return "attention"
-    if len(shape) == 3 and shape[0] == 1 and not name.endswith("weight"):
-        return "matrix"  # some tokens, for every image of a batch
-    if 3 <= len(shape) <= 5 or last.endswith("conv1d"):  # GGUF drops the side of 1 of a depthwise one
-        return "convolution"
-    return "linear" if len(shape) == 2 and (has_bias or name.endswith("weight")) else "matrix"
-
-
-def _bias(name: str, tensors: Mapping[str, Stored], layer: Layer | None) -> Stored | None:
-    if layer and layer.bias:
-        return tensors.get(layer.bias)
-    module, dot, last = name.rpartition(".")
-    if match := re.fullmatch(r"(.*)weight", last):
-        return tensors.get(f"{module}{dot}{match[1]}bias")
-    if match := re.fullmatch(r"([Ww])(\d*)", last):  # W1 and b1: the usual names in array files
-        return tensors.get(f"{module}{dot}b{match[2]}")
-    return None
 
 
 def _rows_of(bias: Stored | None, rows: int, taken: slice) -> list[Part]:

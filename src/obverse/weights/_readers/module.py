@@ -10,7 +10,8 @@ from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from torch.nn.utils import parametrize
 
 from ..._core import BadInput
-from .layout import Layer, weights_in
+from .layout import weights_in
+from .naming import Layer
 from .state_dict import find_tensors
 from .stored import Stored, Weight
 

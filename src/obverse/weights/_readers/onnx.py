@@ -18,7 +18,8 @@ from torch import Tensor
 
 from ..._core import BadInput, require
 from .disk import inside, read_span
-from .layout import Layer, weights_in
+from .layout import weights_in
+from .naming import Layer
 from .stored import FLOATING, Stored, Weight, printable
 
 _DTYPES = {name: getattr(torch, name) for name in (*FLOATING, "complex64", "complex128")}

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..._core import BadInput, as_tensor
 from .address import is_address, is_safe
-from .arrays import open_pickle
+from .arrays import named_weights, open_pickle
 from .gguf import open_gguf, split_names
 from .hub import SAFETENSORS, pinned
 from .keras import open_keras
@@ -24,7 +24,7 @@ from .module import weights_of
 from .numpy import open_npy, open_npz, pickle_in
 from .onnx import external_files, open_onnx
 from .remote import fetched, open_remote
-from .safetensors import open_safetensors, open_shards, shard_names
+from .safetensors import is_safetensors, open_safetensors, open_shards, shard_names
 from .stored import Stored, Weight, printable
 from .tfjs import is_tfjs, open_tfjs, shards_of
 from .torch import is_torch, open_torch
@@ -49,7 +49,7 @@ def _open_checkpoint(path: Path) -> tuple[Weight, ...]:
 
 
 def _named(read: Callable[[Path], dict[str, Stored]]) -> Callable[[Path], tuple[Weight, ...]]:
-    return lambda path: weights_in(read(path), str(path))
+    return lambda path: named_weights(read(path), str(path))
 
 
 _READERS: dict[str, Callable[[Path], tuple[Weight, ...]]] = {
@@ -209,6 +209,8 @@ def _by_content(path: Path) -> str | None:
         return ".gguf"
     if head == b"\x89HDF\r\n\x1a\n":
         return ".h5"
+    if is_safetensors(path):
+        return ".safetensors"
     return ".bin" if checkpoint_in(path) else None
 
 
@@ -241,6 +243,8 @@ def file_in(folder: Path) -> Path:
     shards |= {name for path in files if _suffix(path) == _MODEL for name in shards_of(path)}
     shards |= {name for path in files if path.suffix == ".gguf" for name in split_names(path)[1:]}
     found = [path for path in files if _suffix(path) and path.name not in shards]
+    if not found:  # none by its name: then by what is in them
+        found = [path for path in files if path.stat().st_size and _by_content(path)]
     if len(found) == 1:
         return found[0]
     raise BadInput(

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from ..._core import MAX_JSON, BadInput, parse_json
 from .address import Address, is_safe
+from .arrays import named_weights
 from .held import Held
 from .hub_errors import library, refusals
-from .layout import weights_in
 from .ranges import RemoteFile
 from .safetensors import DTYPES, misplaced, natural, open_safetensors, weight_map
 from .stored import Stored, Weight, printable
@@ -50,7 +50,7 @@ def open_remote(address: Address) -> tuple[Weight, ...]:
     """The matrices of a safetensors file of one commit, or of the shards that an index of it names."""
     held = Held()
     tensors = (_open_shards if address.path.endswith(INDEX) else open_one)(address, held)
-    weights = weights_in(tensors, str(address))
+    weights = named_weights(tensors, str(address))
     held.shared = {name for name, count in Counter(one.tensor for one in weights).items() if count > 1}
     return weights
 

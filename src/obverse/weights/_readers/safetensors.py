@@ -44,6 +44,13 @@ def open_safetensors(path: Path) -> dict[str, Stored]:
     return tensors
 
 
+def is_safetensors(path: Path) -> bool:
+    """Whether a file begins as one: with the length of a header that has room in it."""
+    with path.open("rb") as file:
+        head = file.read(10)
+    return head[8:] == b'{"' and int.from_bytes(head[:8], "little") <= path.stat().st_size - 8
+
+
 def open_shards(index: Path) -> dict[str, Stored]:
     """The tensors that a *.safetensors.index.json says are in the files beside it."""
     names = weight_map(index)

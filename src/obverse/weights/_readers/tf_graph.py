@@ -15,7 +15,7 @@ from typing import Any
 
 from ..._core import BadInput
 from .keras_layout import convolution, depthwise
-from .layout import Layer
+from .naming import Layer
 from .stored import Stored
 
 _CONVOLUTIONS = {"Conv1D", "Conv2D", "_FusedConv2D", "FusedConv2D", "Conv3D"}
