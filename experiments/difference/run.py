@@ -263,7 +263,7 @@ def entries(quick: bool, zoo: Path | None) -> dict[str, Callable[[], Any]]:
         for size in (0.05, 1.0, 20.0):
             for stored in ("float32", "bfloat16"):
                 made[f"dense/{family}/{size:g}/{stored}"] = partial(dense, family, size, stored, few)
-    for times in (1.5, 1.0, 3.0, 10.0) if not quick else (1.5,):
+    for times in (1.5, 1.0, 3.0, 10.0, 30.0) if not quick else (1.5,):
         for family in FAMILIES:
             for base_kind in BASES:
                 for rank in RANKS:

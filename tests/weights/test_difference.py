@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from obverse.weights import difference
 from obverse.weights._difference.grids import FORMATS, cut_off, format_of, nearest, steps
 from obverse.weights._difference.matrices import compare
 from obverse.weights._difference.results import CHANGES, NAME, difference_text, read_difference, to_csv
+from obverse.weights._difference.rounded_update import rounded_update
 
 FORMAT = {one.name: one for one in FORMATS}
 
@@ -177,7 +179,62 @@ def test_an_update_into_a_rounded_base_is_found_where_it_survives():
     found = graded((base.double() + planted(base, 4, strength)).bfloat16(), base)
     assert (found.change, found.numbers["rank"]) == ("directions", 4)
     assert found.numbers["changed"] < base.numel() / 2  # most of it was rounded away
-    assert "rounding into base may have added the weakest" in found.sentence
+    assert "base plus these, rounded to bfloat16, has " in found.sentence
+
+
+def rounded_into(times, rank, *, shape=(192, 256), seed=5, kind="bfloat16"):
+    """A base on the grid, an update of so many times the threshold, and base with it, rounded again."""
+    dtype = getattr(torch, kind)
+    base = made(*shape, seed=seed).to(dtype)
+    strength = times * noise_of(base.float(), kind) * math.prod(shape) ** 0.25
+    update = planted(base, rank, strength)
+    return (base.double() + update).to(dtype), base, update
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+@pytest.mark.parametrize(("times", "rank"), [(3, 1), (10, 4), (30, 4), (30, 8)])
+def test_an_update_rounded_into_base_has_its_own_rank_and_strength(times, rank, kind):
+    """The singular values of the file alone are some tenths smaller, and show dozens of directions."""
+    tuned, base, update = rounded_into(times, rank, kind=kind)
+    found = graded(tuned, base)
+    assert (found.change, found.numbers["rank"]) == ("directions", rank)
+    assert not found.numbers["rank_is_bound"]
+    own = torch.linalg.svdvals(update)[:rank].tolist()
+    assert found.numbers["strengths"] == pytest.approx(own, rel=0.15 if times == 3 else 0.05)
+    said = re.search(r"has ([\d.]+)\W+% of tuned’s numbers, base alone ([\d.]+)\W+%", found.sentence)
+    assert float(said[1]) > 90
+    assert float(said[2]) == pytest.approx(100 * float((tuned == base).double().mean()), abs=1)
+
+
+def test_directions_of_an_update_are_those_that_were_added():
+    tuned, base, update = rounded_into(10, 3)
+    found = rounded_update(tuned, base, FORMAT["bfloat16"], 9, torch.Generator().manual_seed(0))
+    left, _, right = torch.linalg.svd(update, full_matrices=False)
+    for one, own in ((found.left, left[:, :3]), (found.right, right[:3].T)):
+        assert (
+            float(torch.linalg.svdvals(own.T @ one).min()) > 0.99
+        )  # cosines of the angles between the spaces
+
+
+@pytest.mark.parametrize("sample", [2**20, 2**14])
+def test_the_rank_of_a_large_update_is_sought_in_some_of_its_rows_and_columns(monkeypatch, sample):
+    monkeypatch.setattr("obverse.weights._difference.rounded_update.SAMPLE", sample)
+    tuned, base, _ = rounded_into(20, 2)
+    found = rounded_update(tuned, base, FORMAT["bfloat16"], 8, torch.Generator().manual_seed(0))
+    assert (len(found.values), len(found.left), len(found.right)) == (2, *base.shape)
+
+
+@pytest.mark.parametrize("size", [0.05, 0.3, 3])
+def test_no_few_directions_explain_what_has_none(size):
+    """A change of full rank, from a twentieth of a step to three; and a base that is rounded too."""
+    base = made(192, 256).bfloat16()
+    moved = size * float(steps(base.double(), FORMAT["bfloat16"]).median()) * made(192, 256, seed=3) / 0.02
+    tuned = (base.double() + moved).bfloat16()
+    assert rounded_update(tuned, base, FORMAT["bfloat16"], 12, torch.Generator()) is None
+    master = made(192, 256, seed=8)
+    strength = 10 * noise_of(master) * (192 * 256) ** 0.25
+    both = (master.double() + planted(master, 4, strength)).bfloat16()
+    assert rounded_update(both, master.bfloat16(), FORMAT["bfloat16"], 12, torch.Generator()) is None
 
 
 def test_a_strong_update_in_float32_has_its_own_singular_values():

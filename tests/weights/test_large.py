@@ -163,7 +163,9 @@ def with_unused_tokens(shape, seed=0):
 def test_directions_are_not_called_empty_where_lines_differ_too_much_in_scale(small_limits, tmp_path, shape):
     matrix = with_unused_tokens(shape)
     values = torch.linalg.svdvals(matrix.double())
-    assert float(values[min(shape) // 2] / values[0]) > 1e-3  # far from empty: rounding is 1e-7 of the largest
+    assert (
+        float(values[min(shape) // 2] / values[0]) > 1e-3
+    )  # far from empty: rounding is 1e-7 of the largest
     layer = audited(stored(tmp_path, matrix))
     assert layer.verdict == "cannot tell"
     assert "differ too much in scale" in layer.deciding

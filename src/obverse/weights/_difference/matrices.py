@@ -13,13 +13,15 @@ from ..._core import brief, in_percent
 from .._decomposition.grade import MIN_SIDE
 from .._decomposition.marchenko_pastur import threshold_strength
 from .._decomposition.parts import Parts, decompose
-from .grids import FORMATS, rows_of_a_band
+from .grids import FORMATS, nearest
 from .results import Change
+from .rounded_update import Update, rounded_update
 from .rounding import Rounded, rounded_to_a_format, rounding
+from .simple import counts, lines, reordered, scaled
 
-FEW_LINES = 0.1  # of the rows or columns, and fewer: a change in a few of them
 SHOWN = 64
 NAMED = 3  # strengths in a sentence
+MORE = 4  # directions that may be known beside those that stand out, or half as many as do
 _SURELY = 4.0  # standard deviations by which stochastic rounding is told from another
 _NEARLY_ALL = 0.95
 _LEAST_ERROR = 1e-6  # relative energy: directions are found in float32
@@ -46,7 +48,7 @@ def compare(
     generator: torch.Generator,
 ) -> Found:
     """From base to tuned: two matrices of one shape, in the precision in which they are stored."""
-    numbers = _counts(tuned, base)
+    numbers = counts(tuned, base)
     if not numbers["changed"]:
         return Found("identical", "identical: every number is the same", numbers)
     if how := rounded_to_a_format(tuned, base):
@@ -55,68 +57,13 @@ def compare(
     if rounded.how:
         return Found("nothing but rounding", f"nothing but rounding: {rounded.how}", numbers)
     moved = tuned.double() - base.double()
-    if (scaled := _scaled(tuned, base, rounded)) is not None:
-        said = f"scaled: tuned is base times {brief(scaled)}, as near as {rounded.grid} can hold it"
-        return Found("scaled", said, numbers | {"factor": scaled})
-    if (kept := _reordered(tuned, base)) is not None:
+    if (factor := scaled(tuned, base, rounded)) is not None:
+        said = f"scaled: tuned is base times {brief(factor)}, as near as {rounded.grid} can hold it"
+        return Found("scaled", said, numbers | {"factor": factor})
+    if (kept := reordered(tuned, base)) is not None:
         said = f"rows in another order: the same rows, {tuned.shape[0] - kept:,} of them in another place"
         return Found("rows in another order", said, numbers)
     return _taken_apart(moved, tuned, base, rounded, numbers, alpha, exact, generator)
-
-
-def _counts(tuned: Tensor, base: Tensor) -> dict[str, Any]:
-    """What differs, and by how much; a band of rows at a time."""
-    entries = rows = 0
-    columns = torch.zeros(base.shape[1], dtype=torch.bool)
-    energy = length = 0.0
-    height = rows_of_a_band(base)
-    for here, there in zip(tuned.split(height), base.split(height), strict=True):
-        before = there.double()
-        moved = here.double() - before
-        other = moved != 0
-        entries += int(other.sum())
-        rows += int(other.any(1).sum())
-        columns |= other.any(0)
-        energy += float(moved.square_().sum())
-        length += float(before.square().sum())  # not in place: it may be base itself
-    return {
-        "changed": entries,
-        "changed_rows": rows,
-        "changed_columns": int(columns.sum()),
-        "size": math.sqrt(energy / length) if length else None,
-    }
-
-
-def _scaled(tuned: Tensor, base: Tensor, rounded: Rounded) -> float | None:
-    """The factor by which all of base was multiplied, up to a step of the coarser format."""
-    here, there = tuned.double(), base.double()
-    energy = float((there * there).sum())
-    if energy == 0:
-        return None
-    factor = float((here * there).sum()) / energy
-    if factor == 0:
-        return None
-    rest = (here - factor * there).abs_()
-    wide = rounded.step * max(1.0, abs(factor))
-    small = (
-        wide.square().sum() * 2**10 < (here - there).square().sum()
-    )  # a step is too coarse to tell otherwise
-    return factor if bool(small) and bool((rest <= wide).all()) else None
-
-
-def _reordered(tuned: Tensor, base: Tensor) -> int | None:
-    """How many rows stay where they are, if all are the same rows."""
-    rows, columns = base.shape
-    if rows < 2:
-        return None
-    weights = torch.rand(columns, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    here, there = tuned.double() @ weights, base.double() @ weights
-    if not torch.allclose(here.sort().values, there.sort().values, rtol=1e-9, atol=0):
-        return None
-    ways = here.argsort(), there.argsort()
-    if not bool((tuned[ways[0]].double() == base[ways[1]].double()).all()):
-        return None
-    return int((ways[0] == ways[1]).sum())
 
 
 def _taken_apart(
@@ -141,7 +88,7 @@ def _taken_apart(
     rows, columns = int(some.any(1).sum()), int(some.any(0).sum())
     typical = math.sqrt(float(change.square().mean()))
     numbers["visible_from"] = threshold_strength(change.shape[0], change.shape[1], typical)
-    where = _lines(rows, columns, change)
+    where = lines(rows, columns, change)
     if min(rows, columns) < MIN_SIDE:
         return _small(numbers, where)
     scale = float(change.abs().max())
@@ -149,6 +96,8 @@ def _taken_apart(
     if parts.summary.method == "none":
         return _small(numbers, where)
     numbers["parts"] = parts.summary
+    if (known := _known_update(parts, tuned, base, rounded, generator)) is not None:
+        return _rounded_into_base(known, tuned, base, moved, rounded, numbers, where)
     signal, values = _within(change, parts)
     numbers["rank"], numbers["rank_is_bound"] = parts.rank, parts.summary.rank_is_bound
     if parts.rank:
@@ -173,15 +122,6 @@ def _small(numbers: dict[str, Any], where: str) -> Found:
     return Found("changed", said, numbers)
 
 
-def _lines(rows: int, columns: int, change: Tensor) -> str:
-    """Where a change lies that is in few rows, or few columns, only."""
-    sides = ((rows, change.shape[0], "row"), (columns, change.shape[1], "column"))
-    for found, of, name in sorted(sides, key=lambda side: side[0] / side[1]):
-        if found <= FEW_LINES * of:
-            return f"all in {found:,} of {of:,} {name}s"
-    return ""
-
-
 def _graded(
     parts: Parts,
     change: Tensor,
@@ -204,6 +144,49 @@ def _graded(
         said = f"{_how_much(numbers)}; {_nature(parts, numbers)}"
         if bool((change.abs() <= rounded.step).all()):
             said += f"; no number moved by more than one step of {rounded.grid}"
+    if where:
+        grade = "in a few rows" if "row" in where else "in a few columns"
+        said = f"{where}; {said}"
+    return Found(grade, said, numbers)
+
+
+def _known_update(
+    parts: Parts, tuned: Tensor, base: Tensor, rounded: Rounded, generator: torch.Generator
+) -> Update | None:
+    """The few directions of which rounding into base alone makes all of the change, where it does.
+
+    Weak ones may be known that do not stand out of what rounding leaves, so some more are allowed.
+    """
+    if not rounded.fewer_bits or rounded.one_side:
+        return None
+    (kind,) = (one for one in FORMATS if one.name == rounded.grid)
+    return rounded_update(tuned, base, kind, parts.rank + max(MORE, parts.rank // 2), generator)
+
+
+def _rounded_into_base(
+    known: Update,
+    tuned: Tensor,
+    base: Tensor,
+    moved: Tensor,
+    rounded: Rounded,
+    numbers: dict[str, Any],
+    where: str,
+) -> Found:
+    """How many numbers of tuned are those of base and the update, rounded; base alone has some of them."""
+    (kind,) = (one for one in FORMATS if one.name == rounded.grid)
+    numbers["rank"], numbers["rank_is_bound"] = len(known.values), False
+    numbers["strengths"] = tuple(known.values[:SHOWN].tolist())
+    inner = known.left.T @ moved @ known.right
+    numbers["share"] = min(1.0, float(inner.square().sum() / moved.square().sum()))
+    update = (known.left * known.values) @ known.right.T
+    right = int((nearest(base.double() + update, kind) == tuned.double()).sum())
+    alone = moved.numel() - numbers["changed"]
+    said = (
+        f"{_directions(numbers)}; base plus these, rounded to {rounded.grid}, has "
+        f"{in_percent(right / moved.numel())} of tuned’s numbers, base alone "
+        f"{in_percent(alone / moved.numel())}"
+    )
+    grade: Change = "directions"
     if where:
         grade = "in a few rows" if "row" in where else "in a few columns"
         said = f"{where}; {said}"
