@@ -148,7 +148,7 @@ def test_a_scan_counts_what_is_there(small_limits, tmp_path):
 
 
 def with_unused_tokens(shape, seed=0):
-    """Most lines of the longer side are one vector but for 1e-6; the others decay from it over 1.5 decades."""
+    """Most lines of the longer side are one vector but for 1e-6; the others spread over 1.5 decades."""
     generator = torch.Generator().manual_seed(seed)
     length, width = max(shape), min(shape)
     common = 0.05 * torch.randn(width, generator=generator)

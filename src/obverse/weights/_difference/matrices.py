@@ -89,6 +89,13 @@ def _taken_apart(
     typical = math.sqrt(float(change.square().mean()))
     numbers["visible_from"] = threshold_strength(change.shape[0], change.shape[1], typical)
     where = lines(rows, columns, change)
+    if where and finer:
+        where = f"what rounding does not explain is {where}"
+    if (
+        min(rows, columns) < MIN_SIDE
+        and (found := _beside_levels(moved, tuned, rounded, numbers)) is not None
+    ):
+        return found
     if min(rows, columns) < MIN_SIDE:
         return _small(numbers, where)
     scale = float(change.abs().max())
@@ -110,7 +117,28 @@ def _taken_apart(
             "as often as stochastic rounding does, and no direction stands out",
             numbers,
         )
-    return _graded(parts, change, signal, allowed, rounded, numbers, where)
+    if not parts.rank and (found := _beside_levels(moved, tuned, rounded, numbers)) is not None:
+        return found
+    zeroed = bool((tuned == 0)[moved != 0].all())
+    return _graded(parts, change, signal, allowed, rounded, numbers, where, zeroed)
+
+
+def _beside_levels(moved: Tensor, tuned: Tensor, rounded: Rounded, numbers: dict[str, Any]) -> Found | None:
+    """Of numbers on few levels, where no direction stands out: a little further than to the nearest."""
+    pruned = int((tuned == 0).logical_and_(moved != 0).sum()) > numbers["changed"] / 2
+    if not rounded.quantized or pruned:
+        return None
+    near = float(((rounded.beyond == 0) | (moved.abs() <= rounded.step)).double().mean())
+    if near < _NEARLY_ALL:
+        return None
+    other = "base" if rounded.quantized == "tuned" else "tuned"
+    said = (
+        f"cannot tell: {rounded.quantized} has {rounded.grid}, and {in_percent(near)} of its numbers are on "
+        f"one of the two beside that of {other}, not always on the nearer one"
+        f"{'; no direction stands out' if 'rank' in numbers else ''}: another way of rounding does that, and "
+        "so does a small change"
+    )
+    return Found("cannot tell", said, numbers)
 
 
 def _small(numbers: dict[str, Any], where: str) -> Found:
@@ -130,6 +158,7 @@ def _graded(
     rounded: Rounded,
     numbers: dict[str, Any],
     where: str,
+    zeroed: bool,
 ) -> Found:
     said = ""
     if parts.rank:
@@ -144,6 +173,8 @@ def _graded(
         said = f"{_how_much(numbers)}; {_nature(parts, numbers)}"
         if bool((change.abs() <= rounded.step).all()):
             said += f"; no number moved by more than one step of {rounded.grid}"
+        if zeroed:
+            said += "; all numbers that changed became 0"
     if where:
         grade = "in a few rows" if "row" in where else "in a few columns"
         said = f"{where}; {said}"

@@ -24,6 +24,7 @@ Change = Literal[
     "dense",
     "scattered",
     "changed",
+    "cannot tell",
     "not comparable",
 ]
 CHANGES: tuple[Change, ...] = (
@@ -35,11 +36,13 @@ CHANGES: tuple[Change, ...] = (
     "scaled",
     "rows in another order",
     "changed",
+    "cannot tell",
     "not comparable",
     "nothing but rounding",
     "identical",
 )
 UNCHANGED: tuple[Change, ...] = ("identical", "nothing but rounding")
+UNKNOWN: tuple[Change, ...] = ("cannot tell", "not comparable")
 FEW = 8  # directions that the summary calls few
 
 
@@ -76,7 +79,7 @@ class LayerDifference(Record):
 
     @property
     def is_changed(self) -> bool:
-        return self.change not in (*UNCHANGED, "not comparable")
+        return self.change not in (*UNCHANGED, *UNKNOWN)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.rows} × {self.columns}): {self.sentence}"
@@ -166,8 +169,7 @@ class Difference(Record):
         parts = [said + (f" ({', '.join(more)})" if more else "")]
         same = [f"{self.count(one)} {one}" for one in UNCHANGED if self.count(one)]
         parts += [", ".join(same)] if same else []
-        if other := self.count("not comparable"):
-            parts.append(f"{other} not comparable")
+        parts += [f"{self.count(one)} {one}" for one in UNKNOWN if self.count(one)]
         return "; ".join(parts)
 
     def __iter__(self) -> Iterator[LayerDifference]:

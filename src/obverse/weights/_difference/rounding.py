@@ -20,10 +20,10 @@ from .grids import (
     cut_off,
     format_of,
     nearest,
-    on_grids_of,
     rows_of_a_band,
     steps,
 )
+from .levels import on_grids_of
 
 _PLENTY = 23  # bits of float32
 SCALE_ERROR = 2.0**-10  # relative, of two levels: a scale stored in float16 is off by half of that
@@ -39,6 +39,7 @@ class Rounded:
     grid: str  # that of the coarser one: "bfloat16"
     one_side: bool  # the other one is finer
     fewer_bits: bool = True  # than float32, whose steps are far below any update
+    quantized: str = ""  # the side whose numbers lie on few levels: "tuned"
 
 
 def rounding(tuned: Tensor, base: Tensor) -> Rounded:
@@ -117,10 +118,11 @@ def _to_format(fine: Tensor, coarse: Tensor, kind: Format, names: tuple[str, str
 
 def _to_grids(fine: Tensor, coarse: Tensor, names: tuple[str, str], sign: float) -> Iterator[Rounded]:
     """Levels have errors: of a scale in float16, and of the format. Those of two neighbours count."""
-    error = SCALE_ERROR + 2.0 ** -format_of(coarse).bits
+    stored = 2.0 ** -format_of(coarse).bits
+    error = SCALE_ERROR + stored
     there, here = coarse.double(), fine.double()
-    for grid in on_grids_of(coarse, fine, error):
-        slack = torch.maximum(there.abs(), grid.rounded.abs()) * error
+    for grid in on_grids_of(coarse, fine, stored=stored, level=error):
+        slack = grid.size * error
         as_near = (there - here).abs() <= (grid.rounded - here).abs() + slack
         how = f"each number of {names[1]}, on {grid.title}, is the one nearest to that of {names[0]}"
         beyond = torch.where(as_near, 0.0, there - grid.rounded)
@@ -130,4 +132,5 @@ def _to_grids(fine: Tensor, coarse: Tensor, names: tuple[str, str], sign: float)
             grid.step + slack,
             grid.title,
             True,
+            quantized=names[1],
         )

@@ -17,6 +17,7 @@ COLOURS: dict[Change, str] = {
     "nothing but rounding": "green",
     "directions": "cyan",
     "dense": "magenta",
+    "cannot tell": "yellow",
     "not comparable": "yellow",
 }
 ALL_SAID = 10  # layers; of more the table alone
