@@ -16,7 +16,7 @@ from obverse.weights._readers.stored import Stored
 
 def listed(**shapes):
     """The matrices of a file with tensors of these shapes."""
-    stored = {name: Stored(shape, "float32", lambda: None) for name, shape in shapes.items()}
+    stored = {name: Stored(shape, "float32", torch.Tensor) for name, shape in shapes.items()}
     return {one.name: (one.kind, one.rows, one.columns) for one in weights_in(stored, "a file", file=True)}
 
 
