@@ -13,9 +13,12 @@ from torch import Tensor
 from diversity.sample_diversity import generator, sample_diversity
 from obverse.data import load
 from obverse.diversity import assess, birthday_test
-from obverse.diversity._assessment import holm, p_lower, smallest
+from obverse.diversity._assessment import error_interval, holm, p_lower, share_interval
 from obverse.diversity._estimates import Estimate
+from obverse.diversity._findings import FINDINGS, findings
+from obverse.diversity._smallest import least_difference
 from obverse.diversity._verdict import outlook, verdict
+from obverse.diversity.page import render_diversity
 from obverse.diversity.results import Diversity
 
 
@@ -52,8 +55,11 @@ def with_copies(found: Diversity, p: float) -> Diversity:
 def test_nothing_leads_where_nothing_is_wrong():
     found = clean()
     assert found.assessment.worst is None
-    assert verdict(found) == "No fault found in 150 samples by 5 tests (95 %)."
-    assert found.to_dict()["assessment"]["findings"][0]["certain"] is False
+    assert verdict(found) == "No fault found at these sizes: 150 samples, 5 tests (95 %)."
+    assert outlook(found)[0].startswith("These sizes would have shown in 8 of 10 cases: ")
+    told = found.to_dict()
+    assert told["assessment"]["findings"][0]["certain"] is False
+    assert told["verdict"] == found.verdict == str(found).split("\n")[0].removeprefix("full: ")
 
 
 def test_the_worst_certain_fault_leads_and_the_others_follow():
@@ -62,8 +68,10 @@ def test_the_worst_certain_fault_leads_and_the_others_follow():
     assert verdict(found).startswith("This generator copies its training set")
     assert outlook(found)[0].startswith("This generator misses part of the data: its recall is 30.0 %")
     repeats = replace(found, birthday=replace(found.birthday, p_real=1e-4, collisions=3, support_bound=900.0))
+    effective = replace(found.birthday.effective, value=238.0, low=184.0, high=313.0)
+    repeats = replace(repeats, birthday=replace(repeats.birthday, effective=effective))
     assert verdict(repeats).startswith(
-        "This generator repeats itself: it has effectively at most 900 images (95 %)"
+        "This generator repeats itself: it has effectively about 238 images (184 to 313, 95 %), real data"
     )
     same = replace(repeats, birthday=replace(repeats.birthday, constant=True))
     assert verdict(same) == "This generator makes one image: all 200 samples are equal."
@@ -94,14 +102,21 @@ def test_a_small_p_is_no_fault_where_many_tests_were_made():
 
 def test_files_that_are_equal_are_counted():
     """600 files of 200 images: the bound of a birthday test says at most 1,500."""
-    images = load("digits").train_x[:200]
+    data = load("digits")
+    images = data.train_x[:200]
     pool = images[torch.cat([torch.arange(200), torch.randint(200, (400,), generator=generator(1))])]
-    found, _ = assess(pool[torch.randperm(600, generator=generator(2))], samples=150, generator=generator())
+    pool = pool[torch.randperm(600, generator=generator(2))]
+    found, _ = assess(pool, samples=150, generator=generator())
     assert (found.distinct, found.examined) == (200, 600)
-    assert verdict(found) == (
+    first = (
         "This generator repeats itself: only 200 of 600 samples are different, the others are exact "
-        "duplicates."
+        "duplicates"
     )
+    assert verdict(found).startswith(f"{first}. By how often samples collide it has effectively about ")
+    assert "at most" not in verdict(found)
+    beside, _ = assess(pool, real=data.test_x[:150], samples=150, generator=generator())
+    assert (beside.distinct_real, beside.p_distinct) == (150, 0.001)
+    assert verdict(beside).startswith(f"{first}; 150 of 150 real ones are (p = 0.004, corrected for 5 tests")
 
 
 def test_a_continuous_generator_gets_its_bound_with_the_caveat():
@@ -130,7 +145,7 @@ def test_holm_by_its_steps(p):
 def test_the_difference_that_would_be_found_is_found_in_eight_of_ten_cases():
     """Student's t of ten groups, simulated: differences of the size `smallest`, errors estimated anew."""
     numbers = torch.randn(20_000, 10, generator=generator(), dtype=torch.float64)
-    groups = 10**0.5 * numbers + smallest(1.0, 0.05, 5)  # means have the error 1
+    groups = 10**0.5 * numbers + least_difference(1.0, 0.01, 10)  # means have the error 1
     errors = groups.std(1) / 10**0.5
     found = (groups.mean(1) / errors > stats.t.isf(0.01, 9)).double().mean()
     # t + t₀.₈ is an approximation of the noncentral law: known to be within 0.05 here
@@ -138,3 +153,44 @@ def test_the_difference_that_would_be_found_is_found_in_eight_of_ten_cases():
     assert p_lower(0.5, 0.5, 0.0) == 1
     assert p_lower(0.0, 0.5, 0.0) == 0
     assert p_lower(0.2, 0.5, 0.1) == pytest.approx(float(stats.t.cdf(-3, 9)))
+
+
+def test_every_check_has_its_number_its_interval_and_what_it_could_have_seen():
+    found = with_recall(clean(), 0.3)
+    rows = {row[1]: dict(zip(FINDINGS, row, strict=True)) for row in findings(found)}
+    recall = rows["recall"]
+    # of 30 in 100, Clopper and Pearson's: wider than 2.262 standard errors of 0.03
+    assert recall["samples"] == "30.0 % (21.2 to 40.0 %)"
+    assert (recall["found"], recall["real data"]) == ("yes, p < 0.001", "80.0 %")
+    (check,) = (one for one in found.assessment.findings if one.test == "recall")
+    assert check.smallest == pytest.approx(0.03 * 2**0.5 * (stats.t.isf(0.01, 9) + stats.t.ppf(0.8, 9)))
+    assert (
+        recall["what 8 of 10 cases would have shown"] == "a recall lower by 16 points than that of real data"
+    )
+    assert all(len(row) == len(FINDINGS) for row in findings(sample_diversity("plain")))
+
+
+def test_where_nothing_of_a_share_is_left_to_lose_no_smallest_loss_is_promised():
+    found = clean()
+    assert found.quality_real is not None
+    tiny = replace(found.quality_real, recall=Estimate(0.05, 0.03))
+    (check,) = (one for one in replace(found, quality_real=tiny).assessment.findings if one.test == "recall")
+    assert check.smallest is None
+
+
+def test_an_interval_at_the_end_of_the_scale_has_a_width():
+    """A recall of 0 has a jackknife error of 0: the limit is that of none of n, 1 − 0.025^(1/n)."""
+    assert error_interval(Estimate(0.0, 0.0), 100, 0.95) == pytest.approx((0.0, 1 - 0.025**0.01))
+    assert share_interval(1.0, 50, 0.95) == pytest.approx((0.025**0.02, 1.0))
+    low, high = error_interval(Estimate(0.5, 0.1), 100, 0.95)
+    assert low == pytest.approx(0.5 - 0.1 * stats.t.isf(0.025, 9))
+    assert high == pytest.approx(1 - low)
+    exact = stats.binomtest(30, 100).proportion_ci(0.95)
+    assert share_interval(0.3, 100, 0.95) == pytest.approx((exact.low, exact.high))
+
+
+def test_the_title_is_no_name_of_a_folder():
+    page = render_diversity(clean())
+    assert "<h1>Has this generator learned the distribution?</h1>" in page
+    assert '<p class="subject">a generator of shape 1×8×8: full</p>' in page
+    assert page.index(clean().verdict.split(":")[0]) < page.index("What was looked for")

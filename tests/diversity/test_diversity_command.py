@@ -77,9 +77,9 @@ def test_verdict_table_and_what_was_not_tested(obverse, monkeypatch, samples, tm
     found = read_diversity(tmp_path / "out")
     lines = done.out.splitlines()
     assert lines[0] == verdict(found), "first, and whole where it is piped"
-    assert lines[1:3] == outlook(found)
-    assert "Only exact duplicates count here" in lines[1]
-    table = [line for line in lines[3:-1] if not line.startswith("not tested: ")]
+    assert lines[1:4] == outlook(found)
+    assert "Only exact duplicates count here" in lines[2]
+    table = [line for line in lines[4:-1] if not line.startswith("not tested: ")]
     assert all(len(line) <= width for line in table)
     for what, value, _ in rows(found):
         assert any(line.startswith(what) and value in line for line in table), what

@@ -106,7 +106,7 @@ def test_what_real_data_would_show_stands_beside_the_verdict():
     first = birthday_said(found)
     seen = f"In {found.birthday.collisions} of 20 fresh batches of 8 samples two were the same."
     assert first.startswith(f"{seen} That is less diverse")
-    assert "(p < 0.001, corrected for 5 tests)" in first
+    assert "(p < 0.001, corrected for 6 tests)" in first
     b = found.birthday
     assert b.threshold.real_support is not None
     assert b.effective.low is not None
@@ -436,8 +436,12 @@ def test_pictures_are_written_and_read_back(tmp_path):
         for row, expected in zip(read[kind], tensor, strict=True):
             with Image.open(io.BytesIO(row.png)) as image:
                 found = np.asarray(image)
-            columns = [(one[0] * 255).round().byte().numpy() for one in expected]
-            np.testing.assert_array_equal(found, np.concatenate(columns, axis=1))
+            assert found.shape == (8, 9 * len(expected) - 1, 2), "a pixel between two of 8, and alpha"
+            for column, one in enumerate(expected):
+                picture = found[:, 9 * column : 9 * column + 8]
+                np.testing.assert_array_equal(picture[..., 0], (one[0] * 255).round().byte().numpy())
+                assert (picture[..., 1] == 255).all()
+            assert (found[:, 8::9] == 0).all(), "what is behind the page shows in the gaps"
     write_pictures(tmp_path, Pictures())
     assert not (tmp_path / FOLDER).exists(), "what an earlier test left there is removed"
     assert read_pictures(tmp_path) == {}
@@ -453,9 +457,22 @@ def test_large_and_coloured_pictures_are_made_smaller(tmp_path):
     images = torch.rand(2, 3, 3, 200, 100, generator=torch.Generator().manual_seed(0))
     write_pictures(tmp_path, Pictures(pairs=images))
     (row, _) = read_pictures(tmp_path)["pairs"]
-    assert (row.width, row.height) == (3 * LONGEST // 2, LONGEST)
+    assert (row.width, row.height) == (3 * LONGEST // 2 + 2 * 4, LONGEST)  # gaps of a 16th of 64
     with Image.open(io.BytesIO(row.png)) as image:
-        assert image.mode == "RGB"
+        assert image.mode == "RGBA"
+
+
+def test_sheets_of_older_versions_have_no_gaps(tmp_path):
+    write_pictures(tmp_path, Pictures(samples=torch.zeros(1, 2, 1, 8, 8)))
+    listed = tmp_path / FOLDER / LIST
+    told = json.loads(listed.read_text())
+    del told["sheets"][0]["gap"]
+    listed.write_text(json.dumps(told))
+    levels = np.arange(128, dtype=np.uint8).reshape(8, 16)
+    Image.fromarray(levels).save(tmp_path / FOLDER / "diversity-samples.png")
+    (row,) = read_pictures(tmp_path)["samples"]
+    with Image.open(io.BytesIO(row.png)) as image:
+        np.testing.assert_array_equal(np.asarray(image), levels)
 
 
 def test_points_have_no_pictures_and_the_page_says_so(tmp_path):

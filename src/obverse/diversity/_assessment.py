@@ -1,8 +1,8 @@
 """One assessment over all tests of a generator: which faults are certain, the worst first. Not for words.
 
 A fault is certain where its test is significant after Holm's correction over all tests that were run, so that
-a generator without fault is blamed for anything in at most 1 − confidence of cases. Counts of equal samples
-need no test. What is only a bound from one side is no fault.
+a generator without fault is blamed for anything in at most 1 − confidence of cases. Without real data, counts
+of equal samples need no test. What is only a bound from one side is no fault.
 
 Precision, recall and coverage are compared with those of held-out real data against the same reference, by
 their difference in standard errors. The errors are of a jackknife over ten groups, hence Student's t with 9
@@ -12,29 +12,35 @@ degrees of freedom; both share the reference, which makes the test err on the sa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import hypot
+from math import hypot, isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from .._core import Record
+from ._bounds import effective_support_bound
 from ._estimates import Estimate
 from ._quality import GROUPS
+from ._smallest import POWER, least_copies, least_difference, least_support
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._birthday import Birthday
     from .results import Diversity
 
 Fault = Literal["constant", "collapsed", "repeats", "copies", "misses", "implausible"]
 SEVERITY: tuple[Fault, ...] = ("constant", "collapsed", "repeats", "copies", "misses", "implausible")
 NEARLY_NONE = 0.1  # of the share of real data: below it nearly all of the data is missing
 LESS_VARIED = 0.5  # of the Vendi score of as many real images
-POWER = 0.8  # with which a fault of the size `smallest` would have been found
 
 
 @dataclass(frozen=True)
 class Check(Record):
     """One test of one fault. `p`: of it alone; `adjusted`: after Holm's correction; None for a mere count.
 
-    `value` of the samples beside `real`, of real data; `smallest`: the difference that would have been found
-    in 8 of 10 cases, where that is known.
+    `value` of the samples from `low` to `high` at the confidence of the assessment, beside `real`, of real
+    data. `smallest`: the fault that would have been found in 8 of 10 cases, where that is known: of a share
+    the difference; of “nearest to training” the share of exact copies; of repeats how many equally likely
+    images a generator may have to be found out.
     """
 
     fault: Fault
@@ -45,6 +51,8 @@ class Check(Record):
     value: float | None = None
     real: float | None = None
     smallest: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -72,45 +80,46 @@ class Assessment(Record):
 
 @dataclass(frozen=True)
 class _Test:
+    """`p` is None for a count; `smallest` takes the level at which the test is made."""
+
     fault: Fault
     test: str
-    p: float
+    p: float | None
+    certain: bool = False  # of a count
     value: float | None = None
     real: float | None = None
-    error: float | None = None
+    ends: tuple[float | None, float | None] = (None, None)
+    smallest: Callable[[float], float | None] = lambda level: None
 
 
 def assessment(found: Diversity) -> Assessment:
     """The checks that the results of a diversity test allow."""
     b, alpha = found.birthday, 1 - found.birthday.confidence
-    certain: list[Check] = []
-    if b.constant:
-        certain.append(Check("constant", "all samples equal", None, None, True))
-    elif b.threshold.origin == "calibrated":
-        pass  # real data may repeat itself too: p_real tells
-    elif found.distinct is not None and found.distinct < found.examined:
-        certain.append(
-            Check("repeats", "equal samples", None, None, True, float(found.distinct), float(found.examined))
+    made = [*_constant(b), *_equal(found), *_collisions(b), *_copies(found), *_shares(found)]
+    adjusted = iter(holm([one.p for one in made if one.p is not None]))
+    strictest = alpha / max(1, sum(one.p is not None for one in made))
+    checks = []
+    for one in made:
+        p = None if one.p is None else next(adjusted)
+        checks.append(
+            Check(
+                _named(found, one),
+                one.test,
+                one.p,
+                p,
+                one.certain if p is None else p <= alpha,
+                one.value,
+                one.real,
+                _finite(one.smallest(strictest)),
+                *one.ends,
+            )
         )
-    elif b.collisions:
-        certain.append(Check("repeats", "collisions", None, None, True, b.support_bound))
-    tests = _tests(found)
-    adjusted = holm([one.p for one in tests])
-    checks = certain + [
-        Check(
-            _named(found, one),
-            one.test,
-            one.p,
-            p,
-            p <= alpha,
-            one.value,
-            one.real,
-            None if not one.error else smallest(one.error, alpha, len(tests)),
-        )
-        for one, p in zip(tests, adjusted, strict=True)
-    ]
     order = sorted(checks, key=lambda one: (not one.certain, SEVERITY.index(one.fault)))
     return Assessment(tuple(order), b.confidence)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None
 
 
 def nearly_none(value: float | None, real: float | None) -> bool:
@@ -125,25 +134,94 @@ def _named(found: Diversity, one: _Test) -> Fault:
     return "collapsed" if one.test == "recall" and nearly_none(one.value, one.real) and alike else one.fault
 
 
-def _tests(found: Diversity) -> list[_Test]:
-    made: list[_Test] = []
-    b, m, q, r = found.birthday, found.memorization, found.quality, found.quality_real
-    if b.p_real is not None:
-        made.append(_Test("repeats", "collisions", b.p_real, b.effective.value, b.threshold.real_support))
-    if m is not None and m.sides is not None:
-        made.append(_Test("copies", "nearest to training", m.sides.p, m.sides.share, m.sides.expected))
-    if q is not None and r is not None:
-        made += [
-            _lower("misses", "recall", q.recall, r.recall),
-            _lower("misses", "coverage", q.coverage, r.coverage),
-            _lower("implausible", "precision", q.precision, r.precision),
-        ]
-    return made
+def _constant(b: Birthday) -> list[_Test]:
+    return [_Test("constant", "all samples equal", None, True)] if b.constant else []
 
 
-def _lower(fault: Fault, test: str, own: Estimate, real: Estimate) -> _Test:
+def _equal(found: Diversity) -> list[_Test]:
+    """Equal samples: beside those of real data where both were counted, else as they are."""
+    count, many, p = found.distinct, found.examined, found.p_distinct
+    calibrated = found.birthday.threshold.origin == "calibrated"  # real data may repeat itself too
+    if count is None or found.birthday.constant or (calibrated and p is None):
+        return []
+    return [
+        _Test(
+            "repeats",
+            "equal samples",
+            p,
+            count < many,
+            float(count),
+            None if found.distinct_real is None else float(found.distinct_real),
+            smallest=lambda level: effective_support_bound(POWER, many) if p is None else None,
+        )
+    ]
+
+
+def _collisions(b: Birthday) -> list[_Test]:
+    e, limit = b.effective, b.threshold
+    if b.p_real is None and b.constant:
+        return []
+    return [
+        _Test(
+            "repeats",
+            "collisions",
+            b.p_real,
+            b.collisions > 0,
+            e.value,
+            None if b.p_real is None else limit.real_support,
+            (e.low, e.high),
+            lambda level: least_support(b.batch_size, b.batches, limit, level),
+        )
+    ]
+
+
+def _copies(found: Diversity) -> list[_Test]:
+    m = found.memorization
+    if m is None or m.sides is None:
+        return []
+    s, count = m.sides, m.samples
+    ends = share_interval(s.share, count, found.birthday.confidence)
+    return [
+        _Test(
+            "copies",
+            "nearest to training",
+            s.p,
+            value=s.share,
+            real=s.expected,
+            ends=ends,
+            smallest=lambda level: least_copies(s, count, level),
+        )
+    ]
+
+
+def _shares(found: Diversity) -> list[_Test]:
+    q, r = found.quality, found.quality_real
+    if q is None or r is None:
+        return []
+    confidence = found.birthday.confidence
+    return [
+        _lower("misses", "recall", q.recall, r.recall, q.real, confidence),
+        _lower("misses", "coverage", q.coverage, r.coverage, q.real, confidence),
+        _lower("implausible", "precision", q.precision, r.precision, q.samples, confidence),
+    ]
+
+
+def _lower(fault: Fault, test: str, own: Estimate, real: Estimate, count: int, confidence: float) -> _Test:
     error = hypot(own.error, real.error)
-    return _Test(fault, test, p_lower(own.value, real.value, error), own.value, real.value, error)
+
+    def least(level: float) -> float | None:
+        size = least_difference(error, level, GROUPS) if error else None
+        return size if size is not None and size <= real.value else None  # there is no more to lose
+
+    return _Test(
+        fault,
+        test,
+        p_lower(own.value, real.value, error),
+        value=own.value,
+        real=real.value,
+        ends=error_interval(own, count, confidence),
+        smallest=least,
+    )
 
 
 def p_lower(own: float, real: float, error: float) -> float:
@@ -155,12 +233,26 @@ def p_lower(own: float, real: float, error: float) -> float:
     return float(stats.t.sf((real - own) / error, GROUPS - 1))
 
 
-def smallest(error: float, alpha: float, tests: int) -> float:
-    """The difference that is found with probability 0.8 at the strictest level of Holm's correction."""
+def error_interval(one: Estimate, count: int, confidence: float) -> tuple[float, float]:
+    """Of a share of so many points: by its jackknife error, and no narrower than if all balls were known.
+
+    At 0 and 1 the jackknife has no error to speak of.
+    """
     from scipy import stats
 
-    law = stats.t(GROUPS - 1)
-    return float(error * (law.isf(alpha / tests) + law.ppf(POWER)))
+    off = one.error * float(stats.t.isf((1 - confidence) / 2, GROUPS - 1))
+    low, high = share_interval(one.value, count, confidence)
+    return max(0.0, min(low, one.value - off)), min(1.0, max(high, one.value + off))
+
+
+def share_interval(share: float, count: int, confidence: float) -> tuple[float, float]:
+    """Clopper and Pearson's, of samples that are independent; halves (of ties) count as what they are."""
+    from scipy import stats
+
+    tail, hits = (1 - confidence) / 2, min(1.0, max(0.0, share)) * count
+    low = float(stats.beta.ppf(tail, hits, count - hits + 1)) if hits > 0 else 0.0
+    high = float(stats.beta.isf(tail, hits + 1, count - hits)) if hits < count else 1.0
+    return low, high
 
 
 def holm(p: list[float]) -> list[float]:

@@ -17,12 +17,12 @@ from torch import Tensor
 from .._core import BadInput, Progress, or_global, shape, versions
 from ._birthday import Birthday, birthday_test
 from ._dimension import Dimension, intrinsic_dimension
+from ._duplicates import duplicates
 from ._features import Features
 from ._interpolation import Decode
 from ._labels import LinearScores, fit_scores
 from ._memorization import Memorization, memorization
 from ._moments import Moments, moments
-from ._pairs import equal_rows
 from ._quality import Quality, quality
 from ._run import Run
 from ._scales import scale_notes
@@ -115,6 +115,7 @@ def assess(
     scores = _scores(run, labelled)
     compared = _Compared(run, own, given["train"], given["real"], scores)
     nearest = compared.nearest()
+    equal = duplicates(own if opened.pool is None else opened.pool, given["real"], generator=generator)
     walked = walk(run, decode, latent, scores, () if labelled is None else labelled[2], paths)
     found = Diversity(
         subject=opened.name,
@@ -144,7 +145,9 @@ def assess(
         settings=dict(settings or {}),
         seconds=time.perf_counter() - started,
         versions=versions(),
-        distinct=_distinct(own if opened.pool is None else opened.pool),
+        distinct=equal.distinct,
+        distinct_real=equal.distinct_real,
+        p_distinct=equal.p,
     )
     pictures = Pictures(
         samples=_grid(own),
@@ -155,10 +158,6 @@ def assess(
         labels=walked.towards,
     )
     return found, pictures
-
-
-def _distinct(x: Tensor) -> int:
-    return len(equal_rows(x.flatten(1)).unique())
 
 
 def _count(x: Tensor | None) -> int | None:

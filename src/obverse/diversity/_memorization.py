@@ -14,7 +14,7 @@ see birthday.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, log
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +34,7 @@ CELL = 50  # points a cell should have on average, of the smaller set
 CLUSTERED = 10_000  # training points from which the cells are found
 NEAR = 10  # neighbours whose distance is the yardstick of how close the nearest is
 CLOSEST = 0.1  # of the yardstick: what is closer is as good as equal, and weighs no more
+HEAVIEST = log(CLOSEST) ** 2  # the weight of a sample that is equal to a real point
 SHOWN = 16  # of the closest samples that are kept
 _AT_ONCE = 2**22  # random numbers held at a time
 
@@ -95,13 +96,16 @@ class Sides(Record):
     """The share of samples whose nearest real point is a training one, not a held-out one.
 
     `expected` by the sizes of both. `weighted`: each sample counts by how close that point is compared with
-    the 10th: copies weigh most. `p`: by permutation, that the weighted share is so high by chance.
+    the 10th: copies weigh most. `p`: by permutation, that the weighted share is so high by chance; `spread`:
+    its standard deviation over the permutations; `weight`: the mean of a sample's.
     """
 
     share: float
     expected: float
     weighted: float
     p: float
+    spread: float | None = None
+    weight: float | None = None
 
 
 @dataclass(frozen=True)
@@ -395,7 +399,14 @@ def sides(
         )
         / asked.sum()
     )
-    return Sides(share, sizes[0] / total, weighted, _p(chance >= weighted - _tie(weighted)))
+    return Sides(
+        share,
+        sizes[0] / total,
+        weighted,
+        _p(chance >= weighted - _tie(weighted)),
+        float(chance.std(correction=0)),
+        float(weight.mean()),
+    )
 
 
 def _p(as_far: Tensor) -> float:

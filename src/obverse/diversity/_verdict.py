@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING
 
-from .._core import counted, named, number, plain
+from .._core import counted, named, number, plain, shape
 from ._assessment import nearly_none
-from ._numbers import about, chance, down_to, percent, sure, times, up_to
+from ._numbers import about, chance, down_to, percent, sure, times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,12 +21,13 @@ LONGEST_REASON = 400
 PIXELS = "pixels"
 
 
-def name(found: Diversity) -> str:
-    return named(found.subject, "this generator")
+TITLE = "Has this generator learned the distribution?"
 
 
-def title(found: Diversity) -> str:
-    return f"Has {name(found)} learned the distribution?"
+def subject(found: Diversity) -> str:
+    """Which samples, in a few words."""
+    count = "a generator" if found.pool is None else counted(found.pool, "sample")
+    return f"{count} of shape {shape(found.shape)}: {named(found.subject, 'without a name')}"
 
 
 def verdict(found: Diversity) -> str:
@@ -42,7 +44,8 @@ def verdict(found: Diversity) -> str:
             f"No fault found in {count}, but little was looked for: {within}. Without real data nothing can "
             "be said of near-duplicates, copies or quality."
         )
-    return f"No fault found in {count} by {counted(judged.tests, 'test')} ({sure(judged.confidence)})."
+    tests = f"{counted(judged.tests, 'test')} ({sure(judged.confidence)})"
+    return f"No fault found at these sizes: {count}, {tests}."
 
 
 def _constant(found: Diversity, _: Check) -> str:
@@ -55,49 +58,61 @@ def _collapsed(found: Diversity, one: Check) -> str:
     assert own is not None
     assert real is not None
     return (
-        f"This generator has collapsed: {percent(one.value)} of real images lie among its samples; among as "
-        f"many real ones {percent(one.real)} do ({corrected(found, one)}). Its samples vary less than real "
-        f"images (Vendi score {number(own.score)}, real data {number(real.score)})."
+        f"This generator has collapsed: {percent(one.value)} of real images lie among its samples"
+        f"{within(found, one)}; among as many real ones {percent(one.real)} do ({corrected(found, one)}). "
+        f"Its samples vary less than real images (Vendi score {number(own.score)}, real data "
+        f"{number(real.score)})."
     )
 
 
 def _repeats(found: Diversity, one: Check) -> str:
-    b = found.birthday
+    e = found.birthday.effective
+    about_it = ""
+    if e.value is not None:
+        sides = f"{about(e.low)} to {about(e.high)}, {sure(found.birthday.confidence)}"
+        about_it = f"it has effectively about {about(e.value)} images ({sides})"
     if one.test == "equal samples":
+        real = ""
+        if one.p is not None and found.distinct_real is not None:
+            real = f"; {found.distinct_real:,} of {found.real or 0:,} real ones are ({corrected(found, one)})"
         return (
             f"This generator repeats itself: only {found.distinct or 0:,} of {found.examined:,} samples are "
-            "different, the others are exact duplicates."
+            f"different, the others are exact duplicates{real}."
+            + (f" By how often samples collide {about_it}." if about_it else "")
         )
-    real = f"; real data has about {about(one.real)} ({corrected(found, one)})" if one.real else ""
-    e = b.effective
-    about_it = "" if e.value is None else f", about {about(e.value)} ({about(e.low)} to {about(e.high)})"
-    most = up_to(b.support_bound or 0.0)
-    return (
-        f"This generator repeats itself: it has effectively at most {most} images ({sure(b.confidence)})"
-        f"{about_it}{real}."
-    )
+    real = f", real data about {about(one.real)} ({corrected(found, one)})" if one.p is not None else ""
+    return f"This generator repeats itself: {about_it or 'samples collide'}{real}."
 
 
 def _copies(found: Diversity, one: Check) -> str:
     return (
-        f"This generator copies its training set: {percent(one.value)} of samples are nearest to a training "
-        f"image and not to a held-out one, where {percent(one.real)} are expected ({corrected(found, one)})."
+        f"This generator copies its training set: {percent(one.value)} of samples{within(found, one)} are "
+        f"nearest to a training image and not to a held-out one, where {percent(one.real)} are expected "
+        f"({corrected(found, one)})."
     )
 
 
 def _misses(found: Diversity, one: Check) -> str:
     part = "nearly all" if nearly_none(one.value, one.real) else "part"
     return (
-        f"This generator misses {part} of the data: its {one.test} is {percent(one.value)}, that of real "
-        f"data {percent(one.real)} ({corrected(found, one)})."
+        f"This generator misses {part} of the data: its {one.test} is {percent(one.value)}"
+        f"{within(found, one)}, that of real data {percent(one.real)} ({corrected(found, one)})."
     )
 
 
 def _implausible(found: Diversity, one: Check) -> str:
     return (
-        f"This generator makes implausible samples: {percent(one.value)} of them lie among real images, of "
-        f"real ones {percent(one.real)} ({corrected(found, one)})."
+        f"This generator makes implausible samples: {percent(one.value)} of them{within(found, one)} lie "
+        f"among real images, of real ones {percent(one.real)} ({corrected(found, one)})."
     )
+
+
+def within(found: Diversity, one: Check) -> str:
+    """The interval of a share, in brackets; nothing without one."""
+    if one.low is None or one.high is None:
+        return ""
+    confidence = sure(found.assessment.confidence)
+    return f" ({percent(one.low).removesuffix(' %')} to {percent(one.high)} at {confidence})"
 
 
 FAULTS: Mapping[Fault, Callable[[Diversity, Check], str]] = {
@@ -113,7 +128,10 @@ FAULTS: Mapping[Fault, Callable[[Diversity, Check], str]] = {
 def outlook(found: Diversity) -> list[str]:
     """What else has to be said at once."""
     birthday = f"{seen(found.birthday)} {against_real(found)}".strip()
-    said = [*more_faults(found), birthday, repeated(found), likeness(found), copying(found), missed(found)]
+    rest = [birthday, repeated(found), likeness(found), copying(found)]
+    faults = more_faults(found)
+    # with nothing to blame, the first question is what could have been seen
+    said = [*faults, *rest, missed(found)] if found.assessment.faults else [missed(found), *rest]
     return [sentence for sentence in said if sentence]
 
 
@@ -141,14 +159,29 @@ def repeated(found: Diversity) -> str:
 
 def missed(found: Diversity) -> str:
     """How large a fault may be that these tests would not have seen."""
-    small = [
-        f"{one.test} lower by {100 * one.smallest:.0f} points"
-        for one in found.assessment.findings
-        if one.smallest is not None and not one.certain
-    ]
+    open_ = [one for one in found.assessment.findings if not one.certain]
+    counts = [one for one in open_ if one.fault == "repeats" and one.p is None and one.smallest is not None]
+    best = max(
+        counts, key=lambda one: one.smallest or 0.0, default=None
+    )  # of two counts the one that says more
+    small = [overlooked(one) for one in open_ if one not in counts or one is best]
+    small = [sentence for sentence in dict.fromkeys(small) if sentence]
     if not small:
         return ""
-    return f"What these tests would have found in 8 of 10 cases: {', '.join(small)} than that of real data."
+    return f"These sizes would have shown in 8 of 10 cases: {'; '.join(small)}."
+
+
+def overlooked(one: Check) -> str:
+    """The smallest fault that would have been found; empty where that is not known."""
+    size = one.smallest
+    if size is None or not size > 0:
+        return ""
+    if one.fault == "repeats":
+        by = ", by exact duplicates" if one.test == "equal samples" else ""
+        return f"a generator that makes no more than {down_to(size)} equally likely images{by}"
+    if one.fault == "copies":
+        return f"exact copies of training images in {percent(size)} of the samples"
+    return f"a {one.test} lower by {ceil(100 * min(size, 1.0))} points than that of real data"
 
 
 def decided(found: Diversity, test: str) -> Check | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from .._core import NONE, counted, named, number, plain, spell
 from ._birthday import Birthday
 from ._dimension import Dimension
+from ._findings import finding_rows
 from ._jumps import SIZE, WITHIN
 from ._memorization import Memorization
 from ._numbers import about, chance, down_to, estimate, percent, sure, up_to
@@ -259,7 +260,7 @@ def strengths(values: Iterable[float]) -> str:
 
 def rows(found: Diversity) -> list[Row]:
     """For the terminal."""
-    made = birthday_rows(found.birthday)
+    made = finding_rows(found) + birthday_rows(found.birthday)
     if found.memorization is not None:
         made += memorization_rows(found.memorization)
     made += [

@@ -94,6 +94,9 @@ LONGEST = 64  # pixels a side; more would not be seen at the size of the page
 MOST_ROWS, MOST_COLUMNS = 40, 16
 BUDGET = 400_000  # bytes of pixels of a sheet: noise does not compress, and the page should stay below 2 MB
 MOST_BYTES = 2**21  # of a file
+GAPS = 16  # a gap is so small a part of the side of a picture
+WIDEST_GAP = 8
+GREY = 128  # of the gaps in a file; those of the page are transparent
 
 Which = Literal["samples", "pairs", "nearest", "paths", "directions", "labels"]
 KINDS: tuple[Which, ...] = get_args(Which)
@@ -101,7 +104,7 @@ KINDS: tuple[Which, ...] = get_args(Which)
 
 @dataclass(frozen=True)
 class Sheet(Record):
-    """So many rows of so many pictures, side by side without a gap."""
+    """So many rows of so many pictures, side by side; `gap` pixels between them, none in older files."""
 
     which: Which
     rows: int
@@ -109,8 +112,10 @@ class Sheet(Record):
     channels: int
     height: int
     width: int
+    gap: int = 0
 
     checks: ClassVar[Any] = (
+        (f"gaps of 0 to {WIDEST_GAP} pixels", lambda one: 0 <= one.gap <= WIDEST_GAP),
         (f"1 to {MOST_ROWS} rows", lambda one: 1 <= one.rows <= MOST_ROWS),
         (f"1 to {MOST_COLUMNS} columns", lambda one: 1 <= one.columns <= MOST_COLUMNS),
         ("1 or 3 channels", lambda one: one.channels in (1, 3)),
@@ -119,6 +124,16 @@ class Sheet(Record):
             lambda one: 1 <= one.height <= LONGEST and 1 <= one.width <= LONGEST,
         ),
     )
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the whole."""
+        across = self.columns * self.width + (self.columns - 1) * self.gap
+        return across, self.rows * self.height + (self.rows - 1) * self.gap
+
+    def place(self, row: int, column: int) -> tuple[int, int]:
+        """The left upper corner of a picture."""
+        return column * (self.width + self.gap), row * (self.height + self.gap)
 
 
 @dataclass(frozen=True)
@@ -177,13 +192,16 @@ def _sheet(which: Which, tensor: Tensor) -> tuple[Sheet, Image]:
     tensor = tensor[: max(1, room)]
     levels = shown(tensor)
     rows, columns = tensor.shape[:2]
-    sheet = Image.new("L" if channels == 1 else "RGB", (columns * size[0], rows * size[1]))
+    gap = min(WIDEST_GAP, max(1, max(size) // GAPS))
+    told = Sheet(which, rows, columns, channels, size[1], size[0], gap)
+    grey = GREY if channels == 1 else (GREY, GREY, GREY)
+    sheet = Image.new("L" if channels == 1 else "RGB", told.size, grey)
     for row in range(rows):
         for column in range(columns):
             picture = Image.fromarray(levels[row, column])
             small = picture if factor == 1 else picture.resize(size, Image.Resampling.BOX)
-            sheet.paste(small, (column * size[0], row * size[1]))
-    return Sheet(which, rows, columns, channels, size[1], size[0]), sheet
+            sheet.paste(small, told.place(row, column))
+    return told, sheet
 
 
 def shown(images: Tensor) -> Pixels:
@@ -222,10 +240,22 @@ def read_pictures(folder: Path) -> dict[str, tuple[Row, ...]]:
 
 def _rows(path: Path, sheet: Sheet) -> tuple[Row, ...]:
     """The rows, encoded anew: nothing but pixels of the expected number gets through."""
-    width, height = sheet.columns * sheet.width, sheet.rows * sheet.height
+    width, height = sheet.size
     expected = f"a sheet of {width}×{height} pixels in {path.name}"
     pixels = read_png(path, (width, height), sheet.channels, MOST_BYTES, expected, "make the test again")
-    return tuple(
-        Row(png_bytes(np.ascontiguousarray(part)), sheet.columns, width, sheet.height)
-        for part in np.split(pixels, sheet.rows, axis=0)
-    )
+    tops = (sheet.place(row, 0)[1] for row in range(sheet.rows))
+    parts = [_transparent(pixels[top : top + sheet.height], sheet) for top in tops]
+    return tuple(Row(png_bytes(part), sheet.columns, width, sheet.height) for part in parts)
+
+
+def _transparent(row: Pixels, sheet: Sheet) -> Pixels:
+    """A row whose gaps show what is behind it; without gaps as it is."""
+    if not sheet.gap:
+        return np.ascontiguousarray(row)
+    colours = row.reshape(*row.shape[:2], -1)
+    clear = np.zeros((*row.shape[:2], colours.shape[2] + 1), np.uint8)
+    for column in range(sheet.columns):
+        left = sheet.place(0, column)[0]
+        part = slice(left, left + sheet.width)
+        clear[:, part, :-1], clear[:, part, -1] = colours[:, part], 255
+    return clear

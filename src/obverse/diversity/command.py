@@ -241,11 +241,11 @@ def _broken(subject: Subject) -> tuple[str, ...]:
 
 def print_diversity(found: Diversity) -> None:
     """The verdict, what belongs to it, all numbers, and what was not tested."""
-    from ._verdict import notices, outlook, verdict
+    from ._verdict import notices, outlook
     from ._words import skipped
 
     console = open_console()
-    say(console, verdict(found), "bold")
+    say(console, found.verdict, "bold")
     for sentence in outlook(found):
         say(console, sentence)
     for sentence in notices(found):

@@ -15,7 +15,6 @@ from ._numbers import estimate
 from ._quality import Quality
 from ._smoothness import PathLength
 from ._vendi import Vendi
-from ._verdict import verdict
 from ._words import birthday_rows, dimension_said, memorization_rows, rows
 from .results import Diversity
 
@@ -222,6 +221,6 @@ show(
             _part("dimension", _dimension, (5.6, 1.8), _always),
         ),
         lambda it: _three(rows(it)),
-        words=lambda it: f"{named(it.subject)}: {verdict(it)}",
+        words=lambda it: f"{named(it.subject)}: {it.verdict}",
     ),
 )

@@ -13,8 +13,9 @@ from typing import Any
 
 from .._core import ObverseError, named, number, pairs, plain, seconds, shape, unbroken
 from ..present import ResultType, axis_for, data_uri, markup, registry, render_page
+from ._findings import FINDINGS, findings
 from ._numbers import about, down_to, percent, up_to, with_error
-from ._verdict import copying, levels, notices, outlook, title, verdict
+from ._verdict import TITLE, copying, levels, notices, outlook, subject
 from ._words import (
     birthday_rows,
     command,
@@ -74,8 +75,12 @@ def render_diversity(found: Diversity, pictures: Gallery | None = None) -> str:
         found=found,
         b=found.birthday,
         features=named(found.features),
-        title=title(found),
-        verdict=fixed(verdict(found)),
+        title=TITLE,
+        subject=subject(found),
+        verdict=fixed(found.verdict),
+        findings=kept(findings(found)),
+        headings=FINDINGS,
+        confidence=f"{100 * found.birthday.confidence:.4g}",
         outlook=[fixed(sentence) for sentence in outlook(found)],
         notices=[fixed(sentence) for sentence in notices(found)],
         copying=fixed(copying(found)),

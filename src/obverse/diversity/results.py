@@ -100,13 +100,16 @@ class Diversity(Record):
     seconds: float
     versions: dict[str, str]
     distinct: int | None = None  # of `examined` samples, those that are not equal to an earlier one
+    distinct_real: int | None = None  # the same of the real data
+    p_distinct: float | None = None  # that there are so few by chance, see duplicates
 
-    derived: ClassVar[tuple[str, ...]] = ("assessment",)
+    derived: ClassVar[tuple[str, ...]] = ("verdict", "assessment")
     checks: ClassVar[Any] = (
         (
             "as many different samples as there are samples at most",
             lambda one: one.distinct is None or 1 <= one.distinct <= one.examined,
         ),
+        ("a p-value", lambda one: one.p_distinct is None or 0 <= one.p_distinct <= 1),
         ("a time that can be read", lambda one: 0 <= one.seconds <= LONGEST),
         ("finite numbers", lambda one: all(abs(value) <= FURTHEST for value in numbers(one))),
         (
@@ -141,9 +144,14 @@ class Diversity(Record):
         """What is certain, the worst first: a function of all the rest."""
         return assessment(self)
 
+    @property
+    def verdict(self) -> str:
+        """The worst fault that is certain, as a sentence; or that none was found, and by how many tests."""
+        return verdict(self)
+
     def __str__(self) -> str:
         """The verdict, then what has to be said at once."""
-        return "\n".join([f"{self.subject}: {verdict(self)}", *outlook(self)])
+        return "\n".join([f"{self.subject}: {self.verdict}", *outlook(self)])
 
 
 def numbers(value: Any) -> list[float]:
