@@ -32,7 +32,13 @@ FLOORS = {
 APART = (1, 3)  # on these floors the packages do not import each other either
 SHOWING = {"charts", "page", "command", "tab", "notebook"}  # the modules of a room that present
 PRESENTERS = {"matplotlib", "jinja2", "typer", "rich"}
-OPEN = {"results", "lightning", "transformers", *SHOWING}  # modules of a room that need no underscore
+OPEN = {
+    "results",
+    "lightning",
+    "torchmetrics",
+    "transformers",
+    *SHOWING,
+}  # modules of a room that need no underscore
 ROOT = Path(obverse.__file__).parent
 
 

@@ -13,6 +13,7 @@ from ._core.shown import shown_by
 if TYPE_CHECKING:
     from . import claims, data, diversity, generative, identity, ladder, nets, shadow, training, weights
     from .app import write_report as report
+    from .present.bar import ProgressBar
     from .shadow import Shadow, ShadowLayer, ShadowLoss
     from .training import ShadowClassifier
     from .weights import Audit, audit, compare_audits, open_weights
@@ -26,6 +27,7 @@ __all__ = [
     "BadInput",
     "MissingExtra",
     "ObverseError",
+    "ProgressBar",
     "Shadow",
     "ShadowClassifier",
     "ShadowLayer",

@@ -78,6 +78,10 @@ class Record(Result):
         names = [*(field.name for field in fields(self)), *self.derived]
         return {name: _simple(getattr(self, name)) for name in names}
 
+    def __dir__(self) -> list[str]:
+        """For tab completion: without what only readers of files need."""
+        return [name for name in super().__dir__() if name not in ("checks", "renamed", "derived")]
+
 
 Kind = TypeVar("Kind", bound=Record)
 
