@@ -202,8 +202,6 @@ def measured(
 ) -> Outcome:
     shape, details = SHAPES[name], dict[str, Any]()
     details |= {"parameters": shape.parameters, "bytes": 2 * shape.parameters, "flags": list(flags)}
-    seconds = reading(folder)
-    details["seconds_of_reading_alone"] = seconds
     earlier = RESULTS / "audit_1b.json"
     for mode in modes:
         with tempfile.TemporaryDirectory() as out:
@@ -213,7 +211,6 @@ def measured(
         # of a processor: beside other work a layer waits, and its seconds say nothing
         fitted = rates(layers) * one["processor_minutes"] / wall
         details[mode] = one | {
-            "share_of_reading": seconds / 60 / one["minutes"],
             "seconds_of_a_matrix": by_kind(layers),
             "planted": found(layers, planted),
             "processor_seconds_per": dict(zip(COSTS, fitted.tolist(), strict=True)),
@@ -225,6 +222,10 @@ def measured(
             if before:
                 rate = np.array(list(before["processor_seconds_per"].values()))
                 details[mode]["processor_minutes_as_predicted_from_1b"] = minutes_of(shape, rate)
+    seconds = reading(folder)
+    details["seconds_of_reading_alone"] = seconds
+    for mode in modes:
+        details[mode]["share_of_reading"] = seconds / 60 / details[mode]["minutes"]
     peak = max(details[mode]["peak_bytes"] for mode in modes)
     question = f"peak memory of an audit of {name.upper()} ({2 * shape.parameters / 1e9:.1f} GB) ÷ 1.5 GB"
     return Outcome(f"audit_{name}", question, peak / BAR, 1.0, details=details)
@@ -247,10 +248,12 @@ def main() -> None:
         folder = arguments.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         note = folder / "planted.json"
-        if not note.exists():
-            note.write_text(json.dumps(make(folder, SHAPES[arguments.size])))
         if arguments.make:
+            note.write_text(json.dumps(make(folder, SHAPES[arguments.size])))
             return
+        if not note.exists():  # in a process of its own: a process's peak counts for those it starts
+            made = (__file__, "--size", arguments.size, "--folder", str(folder), "--make")
+            subprocess.run([sys.executable, *made], check=True)
         flags = () if arguments.jobs is None else ("--jobs", str(arguments.jobs))
         outcome = measured(
             arguments.size, folder, json.loads(note.read_text()), flags, arguments.modes.split(",")
