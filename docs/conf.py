@@ -20,6 +20,7 @@ extensions = [
     "myst_parser",
     "command_line",
     "example_scripts",
+    "notebook_pages",
     "offline_math",
     "public_names",
     "result_pages",
