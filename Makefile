@@ -15,7 +15,7 @@ WATCHER_PIP := $(WATCHER)/bin/python -m pip --disable-pip-version-check
 TRIAL := .venv-release
 TRIAL_PIP := $(TRIAL)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-all fuzz browser cover release style lint docs experiments-quick claims architectures bench bench-memorize bench-weightwatcher clean
+.PHONY: help demo test test-all fuzz browser cover release style lint docs experiments-quick zoo claims architectures bench bench-memorize bench-weightwatcher clean
 
 help:
 	@echo "make demo      train with and without shadows on embedded data, write one page"
@@ -25,6 +25,7 @@ help:
 	@echo "make browser   install Chromium and its driver (Debian, Ubuntu), for the tests of pages"
 	@echo "make docs      rebuild tables and figures from experiments/results, then the site in docs/_build/html"
 	@echo "make experiments-quick  every training experiment in small, in minutes; figures in runs/quick and docs"
+	@echo "make zoo       public nets: get them (1.2 GB), audit all layers; results in experiments/zoo/results"
 	@echo "make claims    run every claim in full (half an hour), publish verdicts in experiments/claims/results"
 	@echo "make architectures  shadows of public architectures; results in experiments/architectures/results"
 	@echo "make bench     speed as ratios; results in benchmarks/results"
@@ -124,6 +125,10 @@ docs: $(VENV)/documentation
 experiments-quick: $(VENV)/installed
 	$(BIN)/python -m experiments quick
 	$(MAKE) docs
+
+# The readers of all their formats, but nothing of theirs is run.
+zoo: $(VENV)/developer
+	$(BIN)/python -m experiments.zoo.run --jobs 2
 
 claims: $(VENV)/installed
 	$(BIN)/python -m experiments.claims.run
