@@ -19,6 +19,7 @@ from ladder.sample_ladders import sample_ladder
 from obverse._core import Record
 from obverse.diversity import (
     birthday_test,
+    discrepancy,
     intrinsic_dimension,
     memorization,
     moments,
@@ -105,6 +106,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "diversity.Birthday": lambda: sample_diversity().birthday,
     "diversity.BirthdayTest": lambda: birthday_test(pool, 10, 5),
     "diversity.Dimension": lambda: intrinsic_dimension(points(0)),
+    "diversity.Discrepancy": lambda: discrepancy(points(0), points(1)),
     "diversity.Diversity": sample_diversity,
     "diversity.Memorization": lambda: memorization(points(0), points(1), points(2)),
     "diversity.Moments": lambda: moments(points(0), points(1)),

@@ -28,6 +28,7 @@ def clean(**birthday: Any) -> Diversity:
     assert found.quality is not None
     assert found.memorization is not None
     assert found.memorization.sides is not None
+    assert found.discrepancy is not None
     half = Estimate(0.8, 0.03)
     fine = replace(found.quality, precision=half, recall=half, coverage=half)
     sides = replace(found.memorization.sides, p=0.5)
@@ -36,6 +37,7 @@ def clean(**birthday: Any) -> Diversity:
         quality=fine,
         quality_real=fine,
         memorization=replace(found.memorization, sides=sides),
+        discrepancy=replace(found.discrepancy, p=0.5),
         birthday=replace(found.birthday, **{"p_real": 0.5, "constant": False, **birthday}),
     )
 
@@ -55,7 +57,7 @@ def with_copies(found: Diversity, p: float) -> Diversity:
 def test_nothing_leads_where_nothing_is_wrong():
     found = clean()
     assert found.assessment.worst is None
-    assert verdict(found) == "No fault found at these sizes: 150 samples, 5 tests (95 %)."
+    assert verdict(found) == "No fault found at these sizes: 150 samples, 6 tests (95 %)."
     assert outlook(found)[0].startswith("These sizes would have shown in 8 of 10 cases: ")
     told = found.to_dict()
     assert told["assessment"]["findings"][0]["certain"] is False
@@ -97,7 +99,7 @@ def test_a_small_p_is_no_fault_where_many_tests_were_made():
     assert found.assessment.worst is None
     said = " ".join(outlook(found))
     assert "It copies" not in said
-    assert "not significant among so many tests (p = 0.15, corrected for 5 tests)" in said
+    assert "not significant among so many tests (p = 0.18, corrected for 6 tests)" in said
 
 
 def test_files_that_are_equal_are_counted():
@@ -116,7 +118,7 @@ def test_files_that_are_equal_are_counted():
     assert "at most" not in verdict(found)
     beside, _ = assess(pool, real=data.test_x[:150], samples=150, generator=generator())
     assert (beside.distinct_real, beside.p_distinct) == (150, 0.001)
-    assert verdict(beside).startswith(f"{first}; 150 of 150 real ones are (p = 0.004, corrected for 5 tests")
+    assert verdict(beside).startswith(f"{first}; 150 of 150 real ones are (p = 0.005, corrected for 6 tests")
 
 
 def test_a_continuous_generator_gets_its_bound_with_the_caveat():
@@ -163,9 +165,9 @@ def test_every_check_has_its_number_its_interval_and_what_it_could_have_seen():
     assert recall["samples"] == "30.0 % (21.2 to 40.0 %)"
     assert (recall["found"], recall["real data"]) == ("yes, p < 0.001", "80.0 %")
     (check,) = (one for one in found.assessment.findings if one.test == "recall")
-    assert check.smallest == pytest.approx(0.03 * 2**0.5 * (stats.t.isf(0.01, 9) + stats.t.ppf(0.8, 9)))
+    assert check.smallest == pytest.approx(0.03 * 2**0.5 * (stats.t.isf(0.05 / 6, 9) + stats.t.ppf(0.8, 9)))
     assert (
-        recall["what 8 of 10 cases would have shown"] == "a recall lower by 16 points than that of real data"
+        recall["what 8 of 10 cases would have shown"] == "a recall lower by 17 points than that of real data"
     )
     assert all(len(row) == len(FINDINGS) for row in findings(sample_diversity("plain")))
 
@@ -194,3 +196,16 @@ def test_the_title_is_no_name_of_a_folder():
     assert "<h1>Has this generator learned the distribution?</h1>" in page
     assert '<p class="subject">a generator of shape 1×8×8: full</p>' in page
     assert page.index(clean().verdict.split(":")[0]) < page.index("What was looked for")
+
+
+def test_samples_that_differ_in_any_way_are_said_to_where_nothing_else_is_known():
+    found = clean()
+    assert found.discrepancy is not None
+    other = replace(found, discrepancy=replace(found.discrepancy, value=0.02, deviation=0.004, p=0.001))
+    assert verdict(other) == (
+        "The samples of this generator differ from real data: their squared discrepancy is 0.0200, by chance "
+        "it would be 0 ± 0.00400 (p = 0.006, corrected for 6 tests)."
+    )
+    worse = with_recall(other, 0.3)
+    assert verdict(worse).startswith("This generator misses part of the data")
+    assert "differ from real data" in outlook(worse)[0]

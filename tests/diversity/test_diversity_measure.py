@@ -114,6 +114,7 @@ def test_without_data_it_says_what_it_cannot_say():
         "copies of training images",
         "precision, recall, density, coverage",
         "FID, KID",
+        "two-sample test",
         "Vendi score of real data",
         "dimension of the data",
         "paths between seeds, directions",

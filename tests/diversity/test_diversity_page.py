@@ -106,7 +106,7 @@ def test_what_real_data_would_show_stands_beside_the_verdict():
     first = birthday_said(found)
     seen = f"In {found.birthday.collisions} of 20 fresh batches of 8 samples two were the same."
     assert first.startswith(f"{seen} That is less diverse")
-    assert "(p < 0.001, corrected for 6 tests)" in first
+    assert "(p < 0.001, corrected for 7 tests)" in first
     b = found.birthday
     assert b.threshold.real_support is not None
     assert b.effective.low is not None
@@ -439,7 +439,7 @@ def test_pictures_are_written_and_read_back(tmp_path):
             assert found.shape == (8, 9 * len(expected) - 1, 2), "a pixel between two of 8, and alpha"
             for column, one in enumerate(expected):
                 picture = found[:, 9 * column : 9 * column + 8]
-                np.testing.assert_array_equal(picture[..., 0], (one[0] * 255).round().byte().numpy())
+                np.testing.assert_array_equal(picture[..., 0], (one[0].double() * 255).round().byte().numpy())
                 assert (picture[..., 1] == 255).all()
             assert (found[:, 8::9] == 0).all(), "what is behind the page shows in the gaps"
     write_pictures(tmp_path, Pictures())

@@ -31,7 +31,7 @@ def test_it_is_read_back_as_it_was_written(found, tmp_path):
 
 def test_it_says_its_verdict_first_then_what_has_to_be_said_at_once(found):
     first, *others = str(found).splitlines()
-    assert first == "the samples: No fault found at these sizes: 120 samples, 6 tests (95 %)."
+    assert first == "the samples: No fault found at these sizes: 120 samples, 7 tests (95 %)."
     assert others == outlook(found)
     assert others[0].startswith("These sizes would have shown in 8 of 10 cases: ")
     assert others[-1].startswith(("It copies", "No sign of copying"))

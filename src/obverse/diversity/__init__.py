@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ._bounds import Collisions, effective_support_bound, support_at_least
     from ._dimension import Dimension, intrinsic_dimension
     from ._directions import label_direction, principal_directions, regressed_direction
+    from ._discrepancy import Discrepancy, discrepancy
     from ._features import Features, of_module, pixels, train_encoder
     from ._interpolation import strips
     from ._measure import assess
@@ -29,6 +30,7 @@ __all__ = [
     "BirthdayTest",
     "Collisions",
     "Dimension",
+    "Discrepancy",
     "Diversity",
     "Features",
     "Memorization",
@@ -43,6 +45,7 @@ __all__ = [
     "birthday_test",
     "close_pairs",
     "closest_pairs",
+    "discrepancy",
     "effective_support_bound",
     "intrinsic_dimension",
     "label_direction",

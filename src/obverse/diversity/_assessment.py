@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import hypot, isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from .._core import Record
 from ._bounds import effective_support_bound
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ._birthday import Birthday
     from .results import Diversity
 
-Fault = Literal["constant", "collapsed", "repeats", "copies", "misses", "implausible"]
-SEVERITY: tuple[Fault, ...] = ("constant", "collapsed", "repeats", "copies", "misses", "implausible")
+Fault = Literal["constant", "collapsed", "repeats", "copies", "misses", "implausible", "differs"]
+SEVERITY: tuple[Fault, ...] = get_args(Fault)  # the worst first
 NEARLY_NONE = 0.1  # of the share of real data: below it nearly all of the data is missing
 LESS_VARIED = 0.5  # of the Vendi score of as many real images
 
@@ -95,7 +95,14 @@ class _Test:
 def assessment(found: Diversity) -> Assessment:
     """The checks that the results of a diversity test allow."""
     b, alpha = found.birthday, 1 - found.birthday.confidence
-    made = [*_constant(b), *_equal(found), *_collisions(b), *_copies(found), *_shares(found)]
+    made = [
+        *_constant(b),
+        *_equal(found),
+        *_collisions(b),
+        *_copies(found),
+        *_shares(found),
+        *_differs(found),
+    ]
     adjusted = iter(holm([one.p for one in made if one.p is not None]))
     strictest = alpha / max(1, sum(one.p is not None for one in made))
     checks = []
@@ -204,6 +211,11 @@ def _shares(found: Diversity) -> list[_Test]:
         _lower("misses", "coverage", q.coverage, r.coverage, q.real, confidence),
         _lower("implausible", "precision", q.precision, r.precision, q.samples, confidence),
     ]
+
+
+def _differs(found: Diversity) -> list[_Test]:
+    d = found.discrepancy
+    return [] if d is None else [_Test("differs", "two-sample", d.p, value=d.value, real=0.0)]
 
 
 def _lower(fault: Fault, test: str, own: Estimate, real: Estimate, count: int, confidence: float) -> _Test:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .._core import NONE
+from .._core import NONE, number
 from ._numbers import about, chance, percent
 from ._verdict import overlooked
 
@@ -20,10 +20,15 @@ LOOKED_FOR: Mapping[Fault, str] = {
     "copies": "copies its training set",
     "misses": "misses part of the data",
     "implausible": "makes implausible samples",
+    "differs": "differs from real data",
 }
 COUNTS = ("equal samples", "collisions")  # tests whose values are numbers of images
 FINDINGS = ("fault", "by", "samples", "real data", "found", "what 8 of 10 cases would have shown")
-TESTS = {"collisions": "effective number of images", "nearest to training": "nearest to a training image"}
+TESTS = {
+    "two-sample": "two-sample test (kernel)",
+    "collisions": "effective number of images",
+    "nearest to training": "nearest to a training image",
+}
 
 
 def findings(found: Diversity) -> list[tuple[str, ...]]:
@@ -36,6 +41,8 @@ def _finding(found: Diversity, one: Check) -> tuple[str, ...]:
     if one.test == "equal samples":
         own = f"{found.distinct or 0:,} of {found.examined:,} different"
         real = NONE if found.distinct_real is None else f"{found.distinct_real:,} of {found.real or 0:,}"
+    elif one.fault == "differs":
+        own, real = NONE if one.value is None else number(one.value), "0"
     elif one.fault == "constant":
         own, real = "all equal", NONE
     else:

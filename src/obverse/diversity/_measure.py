@@ -17,6 +17,7 @@ from torch import Tensor
 from .._core import BadInput, Progress, or_global, shape, versions
 from ._birthday import Birthday, birthday_test
 from ._dimension import Dimension, intrinsic_dimension
+from ._discrepancy import Discrepancy, discrepancy
 from ._duplicates import duplicates
 from ._features import Features
 from ._interpolation import Decode
@@ -148,6 +149,7 @@ def assess(
         distinct=equal.distinct,
         distinct_real=equal.distinct_real,
         p_distinct=equal.p,
+        discrepancy=compared.discrepancy,
     )
     pictures = Pictures(
         samples=_grid(own),
@@ -219,6 +221,7 @@ class _Compared:
         self.memorization = self._copies(run, points, of_train, of_real)
         self.quality, self.quality_real = self._marks(run, points, of_real)
         self.moments = self._moments(run, points, of_real, None if scores is None else scores(own))
+        self.discrepancy = self._differs(run, points, of_real)
         self.vendi, self.vendi_real = self._vendi(run, points, of_real)
         self.dimension = run.attempt(
             "dimension of the samples", lambda: _dimension(run, points, "dimension of the samples")
@@ -288,6 +291,16 @@ class _Compared:
         return run.attempt(
             what,
             lambda: moments(points, real, logits=logits, generator=run.generator, progress=run.bar(what)),
+        )
+
+    @staticmethod
+    def _differs(run: Run, points: Tensor, real: Tensor | None) -> Discrepancy | None:
+        what = "two-sample test"
+        if real is None:
+            run.skip(what, NO_REAL)
+            return None
+        return run.attempt(
+            what, lambda: discrepancy(points, real, generator=run.generator, progress=run.bar(what))
         )
 
     @staticmethod

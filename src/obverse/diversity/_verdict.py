@@ -115,6 +115,15 @@ def within(found: Diversity, one: Check) -> str:
     return f" ({percent(one.low).removesuffix(' %')} to {percent(one.high)} at {confidence})"
 
 
+def _differs(found: Diversity, one: Check) -> str:
+    d = found.discrepancy
+    assert d is not None
+    return (
+        "The samples of this generator differ from real data: their squared discrepancy is "
+        f"{number(d.value)}, by chance it would be 0 ± {number(d.deviation)} ({corrected(found, one)})."
+    )
+
+
 FAULTS: Mapping[Fault, Callable[[Diversity, Check], str]] = {
     "constant": _constant,
     "collapsed": _collapsed,
@@ -122,6 +131,7 @@ FAULTS: Mapping[Fault, Callable[[Diversity, Check], str]] = {
     "copies": _copies,
     "misses": _misses,
     "implausible": _implausible,
+    "differs": _differs,
 }
 
 

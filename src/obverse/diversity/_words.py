@@ -198,6 +198,16 @@ def quality_rows(found: Diversity) -> list[tuple[str, str, str, str]]:
                     f"sure and varied labels, by a linear classifier made here{right}: nobody else's",
                 )
             )
+    d = found.discrepancy
+    if d is not None:
+        rows.append(
+            (
+                "squared discrepancy",
+                f"{number(d.value)}, {chance(d.p)}",
+                f"0 ± {number(d.deviation)}",
+                "whether they differ at all, by a Gaussian kernel: as large by chance with probability p",
+            )
+        )
     if found.vendi is not None:
         rows.append(
             (

@@ -9,6 +9,7 @@ from .._core import named
 from ..present import Look, Panel, Table, plots, show
 from ._birthday import Birthday
 from ._dimension import Dimension
+from ._discrepancy import Discrepancy
 from ._memorization import Memorization
 from ._moments import Moments
 from ._numbers import estimate
@@ -114,6 +115,16 @@ def _moments(found: Moments, axes: Axes, ink: plots.Ink) -> None:
     plots.bar_rows(axes, ink, lines, f"FID, {found.size:,} points on either side of the first two")
 
 
+def _discrepancy(found: Discrepancy, axes: Axes, ink: plots.Ink) -> None:
+    """Beside what chance does: two deviations to either side of 0."""
+    d = found.deviation
+    lines: Rows = [
+        ("samples", [plots.Mark(found.value)]),
+        ("by chance", [plots.Mark(0.0, -2 * d, 2 * d, series=1, hollow=True)]),
+    ]
+    plots.interval_rows(axes, ink, lines, f"squared discrepancy, p = {found.p:.2g}")
+
+
 def _vendi(found: Vendi, axes: Axes, ink: plots.Ink) -> None:
     lines = [("Vendi score", [found.score]), ("samples", [float(found.samples)])]
     plots.bar_rows(axes, ink, lines, "as many different pictures")
@@ -187,6 +198,15 @@ show(
             FID_with_all=lambda it: f"{it.fid:.4g}",
             KID=lambda it: estimate(it.kid),
             inception_score=lambda it: estimate(it.inception_score),
+        ),
+    ),
+    Look(
+        Discrepancy,
+        (Panel("discrepancy", _discrepancy, (5.6, 1.8)),),
+        _fields(
+            squared_discrepancy=lambda it: f"{it.value:.4g}",
+            deviation_by_chance=lambda it: f"{it.deviation:.2g}",
+            p=lambda it: f"{it.p:.3g}",
         ),
     ),
     Look(

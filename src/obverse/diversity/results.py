@@ -10,6 +10,7 @@ from .._core import Record, read_record
 from ._assessment import Assessment, assessment
 from ._birthday import Birthday
 from ._dimension import Dimension
+from ._discrepancy import Discrepancy
 from ._memorization import Memorization
 from ._moments import Moments
 from ._quality import Quality
@@ -102,6 +103,7 @@ class Diversity(Record):
     distinct: int | None = None  # of `examined` samples, those that are not equal to an earlier one
     distinct_real: int | None = None  # the same of the real data
     p_distinct: float | None = None  # that there are so few by chance, see duplicates
+    discrepancy: Discrepancy | None = None
 
     derived: ClassVar[tuple[str, ...]] = ("verdict", "assessment")
     checks: ClassVar[Any] = (
