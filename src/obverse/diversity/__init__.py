@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ._directions import label_direction, principal_directions, regressed_direction
     from ._discrepancy import Discrepancy, discrepancy
     from ._features import Features, of_module, pixels, train_encoder
+    from ._files import nearest_in_files
     from ._interpolation import strips
     from ._measure import assess
     from ._memorization import Memorization, memorization
@@ -52,6 +53,7 @@ __all__ = [
     "memorization",
     "moments",
     "nearest",
+    "nearest_in_files",
     "of_module",
     "open_source",
     "path_length",
