@@ -299,7 +299,7 @@ def test_bounds_of_activations_hold_and_are_reached():
 
 
 def test_rows_are_as_many_as_their_products_allow():
-    from obverse.shadow._regression import FEWEST, MOST, WORK, affordable
+    from obverse.shadow._samples import FEWEST, MOST, WORK, affordable
 
     for width in (1, 64, 576, 1152, 2304, 4608, 25088):
         rows = affordable(width)

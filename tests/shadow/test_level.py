@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import nn
 
 from obverse import Shadow
 from obverse.nets import small_cnn, small_resnet
@@ -79,6 +80,86 @@ def test_a_level_that_makes_shadows_alike_is_not_taken():
     assert natural is not None
     assert found.theory or found.factor >= 0.1 * natural * (1 - 1e-12)
     assert relative_error(look.recovered, odd.h) <= plain.error
+
+
+def scanned(shadow, name, x):
+    """(error, inputs found again) of a level by a fine scan, all of it written anew: both ways down, both
+    centres, factors over two decades about that at which shadows differ as inputs do."""
+    h = shadow.infer(x, name)
+    found = []
+    for scale in ("own", "theory"):
+        way = Shadow(shadow.net, input_shape=x.shape[1:], signed=True)  # no ReLU at the end yet
+        if scale == "own":
+            way.scale = shadow.scale
+        way._statistics.reference = shadow._statistics.reference
+        down = way.sample(h, name)
+        apart = [float((one - one.roll(1, 0)).flatten(1).norm(dim=1).median()) for one in (x, down)]
+        for centre in (torch.zeros(()), x.mean((0, 2, 3), keepdim=True)):
+            for k in range(41):
+                factor = apart[0] / apart[1] * 10 ** (k / 20 - 1)
+                again = shadow.infer((centre + factor * down).relu(), name).flatten(1)
+                error = float((again - h.flatten(1)).square().sum() / h.square().sum())
+                nearest = torch.cdist(again, h.flatten(1)).argmin(1)
+                found.append((error, int((nearest == torch.arange(len(h))).sum())))
+    return found
+
+
+def deep(classes=10):
+    layers = [nn.Conv2d(1, 12, 3, padding=1), nn.ReLU()]
+    for _ in range(8):
+        layers += [nn.Conv2d(12, 12, 3, padding=1), nn.ReLU()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(48, classes))
+
+
+@pytest.mark.parametrize("make", ["deep", "cnn", "resnet"])
+def test_it_is_as_good_as_a_scan_on_nets(make):
+    torch.manual_seed(0)
+    shape = (1, 8, 8)
+    net = deep() if make == "deep" else {"cnn": small_cnn, "resnet": small_resnet}[make](shape, classes=10)
+    shadow = Shadow(net.eval().requires_grad_(False), input_shape=shape)
+    x = torch.rand(32, *shape, generator=torch.Generator().manual_seed(1)).square()
+    shadow.calibrate(x)
+    for name in shadow.layers:
+        level, h = shadow.level(name), shadow.infer(x, name)
+        assert level.error is not None
+        assert level.uncalibrated is not None
+        recovered = shadow.infer(shadow.of(x, name), name)
+        assert relative_error(recovered, h) == pytest.approx(level.error, rel=1e-3)
+        assert level.error <= level.uncalibrated * (1 + 1e-6), name
+        scan = scanned(shadow, name, x)
+        # As good as the best of the scan that tells as many inputs apart: ten passes end within a tenth;
+        # where nothing beats the mean of h, they do not look for the least error alone: within twice.
+        apart = found_again(recovered, h)
+        best = min(error for error, found in scan if found >= apart)
+        assert level.error <= (1.1 if best < 0.9 * (level.mean or 0.0) else 2.0) * best + 1e-3, name
+        assert apart >= max(found for _, found in scan) // 2 - 1, name
+        mean = relative_error(h.mean(0, keepdim=True).expand_as(h), h)
+        assert level.mean == pytest.approx(mean)
+        assert ("no better than the mean" in str(level)) == (level.error >= mean)
+
+
+def test_where_nothing_beats_one_image_the_spread_of_the_inputs_is_no_law():
+    """All that comes down is noise: any level is worse than one image for all. Then the error decides among
+    the levels that tell as many inputs apart, so that an error far above the others is not taken."""
+    way, _ = ray(share=0.0)
+    loud = replace(way, infer=lambda z: way.infer(z) ** 3, h=way.h**3)
+    found = calibrate_level((loud,), replace(loud, theory=True))
+    natural = loud.look(Level(loud.natural() or 0.0))
+    assert found.error is not None
+    assert found.error <= natural.error
+    assert found.error <= loud.look(Level()).error
+    assert found.mean is not None
+    assert ("no better than the mean" in str(found)) == (found.error >= found.mean)
+
+
+def test_one_row_a_thousand_times_as_large_does_not_silence_the_others():
+    way, _ = ray()
+    down = way.down.clone()
+    down[3] *= 1000
+    natural, usual = replace(way, down=down).natural(), way.natural()
+    assert natural is not None
+    assert usual is not None
+    assert 0.5 < natural / usual < 2
 
 
 def test_found_again_is_the_nearest_row():

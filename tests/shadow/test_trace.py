@@ -428,7 +428,8 @@ def test_unknown_steps_above_every_layer_or_beside_the_way_down_are_no_matter():
         lambda a, b: a * b,
         lambda a, b: a @ b.transpose(0, 1),
         lambda a, b: a / b,
-        lambda a, b: torch.stack([a, b], 1),
+        lambda a, b: torch.maximum(a, b),
+        lambda a, b: torch.stack([a, b]),
     ],
 )
 def test_two_tensors_in_an_operation_without_rule_are_refused(combine):

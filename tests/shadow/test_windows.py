@@ -10,6 +10,7 @@ from torch import nn
 from obverse.shadow._regression import fit_windows
 from obverse.shadow._reversal import Reach, find_rule
 from obverse.shadow._ridge import ridge
+from obverse.shadow._samples import window_sample
 from obverse.shadow._windows import cell_of, cells, cut, here, join_cells, look, views_of
 
 CONVOLUTIONS = [
@@ -65,6 +66,13 @@ def test_a_cell_sees_every_output_that_saw_it(module, shape):
             assert saw == inside
 
 
+def fit(features, reaches, x, held):
+    """On rows of x, found three inputs at a time."""
+    sample = window_sample(reaches, [one.shape[1] for one in features], tuple(x.shape[1:]), len(x))
+    targets = torch.cat([sample.take(part, 3 * place) for place, part in enumerate(x.split(3))])
+    return fit_windows(features, reaches, sample, targets, held)
+
+
 @pytest.mark.parametrize(("module", "shape"), CONVOLUTIONS)
 def test_the_map_is_scikit_learns_over_what_the_cells_see(module, shape):
     """Rows built by hand for every cell; predictions at every whole cell agree. Double: rounding alone."""
@@ -74,7 +82,7 @@ def test_the_map_is_scikit_learns_over_what_the_cells_see(module, shape):
     with torch.no_grad():
         y = module.double()(x)
     held = torch.tensor([True] + [False] * 5)
-    found, how = fit_windows([y], [reach], x, held)
+    found, how = fit([y], [reach], x, held)
     down = found([y])
     assert down.shape == x.shape
 
@@ -110,7 +118,7 @@ def test_what_several_paths_bring_is_one_regression():
         features = [wide(x), same(x)]
     reaches = [reach_of(wide, (2, 4, 4)), here(2)]
     held = torch.tensor([True, True] + [False] * 6)
-    found, how = fit_windows(features, reaches, x, held)
+    found, how = fit(features, reaches, x, held)
     image = torch.arange(8).repeat_interleave(4)
     places = torch.tensor(list(product(range(2), range(2)))).repeat(8, 1)
     columns = [

@@ -20,11 +20,13 @@ from ._regression import Rows, Windows, fit_rows, fit_windows
 from ._reversal import Reach, Shape, drop
 from ._ridge import Ridge
 from ._route import Edge, Route, plan
+from ._samples import Sample, Targets, fits, layout_of, samples_of
 from ._windows import here
 
 FEWEST_INPUTS = 8
 MOST_INPUTS = 512
-MEMORY = 2**30  # bytes of activations that a fit may hold at once; and of the maps that are kept
+MEMORY = 2**30  # bytes of the maps that are kept, and of the rows that they are fitted to
+IN_FLIGHT, COPIES = 2**31, 8  # bytes of what comes down, of which so many copies are held at once
 
 Map = Windows | Rows
 
@@ -73,7 +75,9 @@ class Fitted:
         def fit(index: int, place: int, features: list[Tensor], edges: Sequence[Edge]) -> Tensor:
             return self.maps[index, place](features)
 
-        return _descend(self.graph, self.route, h, fit, keep, generator)
+        parts = h.split(_at_once(max(map(prod, self.route.shapes.values()))))
+        found = [_descend(self.graph, self.route, part, fit, keep, generator) for part in parts]
+        return found[0] if len(found) == 1 else torch.cat(found)
 
 
 Fit = Callable[[int, int, list[Tensor], Sequence[Edge]], Tensor]
@@ -112,32 +116,18 @@ def _meet(index: int, edges: Sequence[Edge], parts: list[Tensor], fit: Fit, rout
     """One fit of all that comes down; first what lies to the tensor in another way than the rest."""
     layout = layout_of(edges, route.shapes[index])
     for place, edge in enumerate(edges):
-        if len(edges) > 1 and not _fits(edge, layout):
+        if len(edges) > 1 and not fits(edge, layout):
             parts[place] = fit(index, place, [parts[place]], [edge])
     return fit(index, -1, parts, edges)
 
 
-def layout_of(edges: Sequence[Edge], shape: Shape) -> str:
-    """How one fit takes what comes down to a tensor: "windows", "rows" or "whole"."""
-    forms = [edge.form for edge in edges]
-    if any(isinstance(form, Reach) for form in forms):
-        return "windows"
-    if len(forms) == 1 and forms[0] == "whole":
-        return "whole"
-    return "rows" if "rows" in forms or len(shape) < 3 else "windows"
-
-
-def _fits(edge: Edge, layout: str) -> bool:
-    return edge.form in ("same", layout) or (layout == "windows" and isinstance(edge.form, Reach))
-
-
 @torch.no_grad()
-def fit_way(graph: Graph, top: Layer, x: Tensor) -> Fitted:
-    """Fit the way down from a layer on inputs x, from the top down on what actually comes down."""
+def fit_way(graph: Graph, top: Layer, targets: Targets) -> Fitted:
+    """Fit the way down from a layer on calibration inputs, from the top down on what actually comes down."""
+    x = targets.x
     route = plan(graph, top, tuple(x.shape[1:]))
-    x = x[: _most_inputs(route)]
-    nodes = {index: graph.stages[index].node for index in {*route.fitted, route.top}}
-    values = graph.infer(x, set(nodes.values()))
+    samples = samples_of(route, len(x))
+    targets.prepare((index, sample) for (index, _), sample in samples.items())
     held = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
     held[order[: max(1, len(x) // 5)].to(x.device)] = True
@@ -146,21 +136,22 @@ def fit_way(graph: Graph, top: Layer, x: Tensor) -> Fitted:
 
     def fit(index: int, place: int, features: list[Tensor], edges: Sequence[Edge]) -> Tensor:
         name = graph.stages[index].name if index else "input"
-        target = values[nodes[index]]
+        sample = samples[index, place]
+        target = targets.of(index, sample)
         if not all(bool(one.isfinite().all()) for one in (target, *features)):
             raise BadInput(
                 "finite activations to fit the way down on",
                 got=f"NaN or infinity at {name!r}",
                 do="look at the weights and the inputs",
             )
-        found, how = _fit_one(features, edges, target, held)
+        found, how = _fit_one(features, edges, sample, target, held)
         maps[index, place] = found
         steps.append(
             FitStep(name, how.rows, how.mean.numel(), how.intercept.numel(), how.strength, how.error)
         )
         return found(features)
 
-    _descend(graph, route, values[nodes[route.top]], fit, lambda layer: 1.0, None)
+    _descend(graph, route, targets.values(route.top), fit, lambda layer: 1.0, None)
     adjoint = tuple(
         dict.fromkeys(
             graph.stages[edge.stage].name
@@ -173,20 +164,22 @@ def fit_way(graph: Graph, top: Layer, x: Tensor) -> Fitted:
 
 
 def _fit_one(
-    features: list[Tensor], edges: Sequence[Edge], target: Tensor, held: Tensor
+    features: list[Tensor], edges: Sequence[Edge], sample: Sample, target: Tensor, held: Tensor
 ) -> tuple[Map, Ridge]:
-    layout = layout_of(edges, tuple(target.shape[1:]))
-    if layout == "windows":
-        flat = here(target.dim() - 2)
+    if sample.layout == "windows":
+        flat = here(len(sample.shape) - 1)
         reaches = [edge.form if isinstance(edge.form, Reach) else flat for edge in edges]
-        return fit_windows(features, reaches, target, held)
-    return fit_rows(features, target, held, whole=layout == "whole")
+        return fit_windows(features, reaches, sample, target, held)
+    return fit_rows(features, sample, target, held)
 
 
-def _most_inputs(route: Route) -> int:
-    """How many inputs a fit takes without holding more than MEMORY: true tensors, and what comes down."""
-    each = 4 * 3 * sum(prod(route.shapes[index]) for index in route.fitted)
-    return max(FEWEST_INPUTS, min(MOST_INPUTS, MEMORY // each))
+def _most_inputs(graph: Graph, input_shape: Shape) -> int:
+    """How many inputs a fit takes without holding more than IN_FLIGHT."""
+    return min(MOST_INPUTS, _at_once(max(map(prod, graph.shapes(input_shape).values()))))
+
+
+def _at_once(largest: int) -> int:
+    return max(FEWEST_INPUTS, IN_FLIGHT // (4 * COPIES * largest))
 
 
 def fits_table(steps: Sequence[FitStep], adjoint: Sequence[str], inputs: int) -> str:
@@ -211,6 +204,9 @@ class Fits:
     def __init__(self, inputs: Tensor | None = None) -> None:
         self.inputs = inputs
         self._made: dict[str, Fitted] = {}
+        self._targets: Targets | None = None
+        self._sums: tuple[float, ...] = ()
+        self._all = False
 
     def way(self, graph: Graph, top: Layer, input_shape: Shape) -> Fitted:
         """That from a layer, for inputs of a shape."""
@@ -227,8 +223,31 @@ class Fits:
                 do="calibrate on inputs of this shape",
             )
         if top.name not in self._made:
-            found = fit_way(graph, top, self.inputs.to(like(graph.net)))
+            found = fit_way(graph, top, self._targets_of(graph))
             while self._made and sum(one.size for one in (found, *self._made.values())) > MEMORY:
                 del self._made[next(iter(self._made))]
             self._made[top.name] = found
         return self._made[top.name]
+
+    def _targets_of(self, graph: Graph) -> Targets:
+        """The rows to fit to, kept from layer to layer: from the second layer on those for all layers, found
+        in one sweep, if there is room for them."""
+        assert self.inputs is not None
+        shape = tuple(self.inputs.shape[1:])
+        sums = tuple(
+            float(one.detach().double().sum()) for one in (*graph.net.parameters(), *graph.net.buffers())
+        )
+        if self._targets is None or sums != self._sums:  # of the weights as they are
+            self._sums, self._all = sums, False
+            count = _most_inputs(graph, shape)
+            self._targets = Targets(graph, self.inputs[:count].to(like(graph.net)))
+        elif not self._all:
+            self._all = True
+            wanted = {
+                (index, sample)
+                for top in graph.layers.values()
+                for (index, _), sample in samples_of(plan(graph, top, shape), len(self._targets.x)).items()
+            }
+            if 4 * sum(sample.size for _, sample in wanted) <= MEMORY:
+                self._targets.prepare(wanted)
+        return self._targets

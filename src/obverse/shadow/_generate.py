@@ -58,6 +58,9 @@ class Generation:
             for stage in reversed(self.graph.stages[1 : top.output.index + 1]):
                 if stage.index not in pending:
                     continue
+                if isinstance(stage.module, st.Constant):
+                    del pending[stage.index]
+                    continue
                 estimate = join(pending.pop(stage.index), alone=not pending)
                 if stage.index != top.output.index and isinstance(stage.rule, Activation):
                     estimate = replace(estimate, value=stage.module(estimate.value))
@@ -188,7 +191,8 @@ class Generation:
             return sum(map(self.slope, stage.inputs)) / len(stage.inputs)
         if isinstance(stage.module, st.Add):
             return max(map(self.slope, stage.inputs))
-        return 1.0 if stage.is_map or isinstance(stage.rule, Norm) else self.slope(stage.inputs[0])
+        free = stage.is_map or isinstance(stage.rule, Norm) or isinstance(stage.module, st.Constant)
+        return 1.0 if free else self.slope(stage.inputs[0])
 
     def rectify(self, index: int, x: Tensor) -> Tensor:
         """x as a stage's tensor could be: through the activation behind which it stands."""
@@ -205,7 +209,7 @@ class Generation:
                 return x.relu() if self.slope(index) == 0 else x
             parts = zip(stage.inputs, x.split(sizes, dimension), strict=True)
             return torch.cat([self.rectify(source, part) for source, part in parts], dimension)
-        if stage.is_map or isinstance(stage.rule, Norm) or isinstance(stage.module, st.Add):
+        if stage.is_map or isinstance(stage.rule, Norm) or isinstance(stage.module, st.Add | st.Constant):
             return x
         return self.rectify(stage.inputs[0], x)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -90,6 +90,12 @@ class Graph:
         read = [source for stage in self.stages for source in stage.inputs]
         return len(set(read)) == len(read) and all(len(stage.inputs) <= 1 for stage in self.stages)
 
+    def is_chain_below(self, stage: Stage) -> bool:
+        """The same of what a stage is computed from."""
+        found = [self.stages[index] for index in self.below(stage)] + [stage]
+        read = [source for one in found for source in one.inputs]
+        return len(set(read)) == len(read) and all(len(one.inputs) <= 1 for one in found)
+
     @cached_property
     def is_homogeneous(self) -> bool:
         """Whether generation from c·h is c times that from h: a chain of ReLUs and their like."""
@@ -117,15 +123,15 @@ class Graph:
             found: dict[fx.Node, Shape] = {}
             stages = {stage.node: stage for stage in self.stages}
             results = self.nodes[-1].all_input_nodes
-            traced: list[Any] = []
+            traced: dict[fx.Node, Any] = {}
 
             def note(node: fx.Node, value: Any) -> None:
                 if node in stages and isinstance(stages[node].module, nn.MultiheadAttention):
                     value = value[0]  # and not the weights of attention
                 if node in stages and (stages[node].known or isinstance(value, Tensor)):
                     found[node] = self._one_shape(stages[node], value)
-                if len(results) == 1 and node is results[0]:
-                    traced.append(value)
+                if node in results:
+                    traced[node] = value
 
             try:
                 with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -140,8 +146,9 @@ class Graph:
                 message = str(error).split("\n")[0][:200]
                 raise self._wrong_trace(input_shape, f"{type(error).__name__}: {message}") from error
             # The same operations in the same order; the margin is for kernels that choose by memory layout.
-            same = not isinstance(own, Tensor) or not traced or not isinstance(traced[0], Tensor)
-            if not same and not torch.allclose(own, traced[0], rtol=1e-3, atol=1e-5, equal_nan=True):
+            theirs, ours = list(tensors_in(own)), list(tensors_in([traced.get(one) for one in results]))
+            known = len(theirs) == len(ours)
+            if known and not all(_close(*pair) for pair in zip(theirs, ours, strict=True)):
                 raise self._wrong_trace(input_shape, "another result from the trace than from the net")
             self._shapes[input_shape] = found
         return self._shapes[input_shape]
@@ -151,8 +158,8 @@ class Graph:
         return BadInput(
             f"a net that runs on inputs of shape {input_shape} as torch.fx traced it",
             got=got,
-            do="check the shape, or give the module whose forward asks about its input a rule: "
-            "obverse.shadow.register_rule(ItsClass, Rule(reverse=…))",
+            do="check the shape, say it beforehand, Shadow(net, input_shape=…), or give the module whose "
+            "forward asks about its input a rule: obverse.shadow.register_rule(ItsClass, Rule(reverse=…))",
         )
 
     @staticmethod
@@ -198,6 +205,28 @@ class Graph:
         changed in place."""
         with evaluation(self.net):
             interpret(self.net, self.nodes, x, wanted, see)
+
+
+def _close(own: Tensor, traced: Tensor) -> bool:
+    if own.shape != traced.shape:
+        return False
+    own, traced = (one.float() if not one.dtype.is_complex else one for one in (own, traced))
+    return torch.allclose(own, traced, rtol=1e-3, atol=1e-5, equal_nan=True)
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensors of a structure that a net returns, in their order: of lists, mappings, dataclasses."""
+    if isinstance(value, Tensor):
+        yield value
+        return
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, one.name) for one in fields(value)]
+    elif not isinstance(value, tuple | list):
+        return
+    for one in value:
+        yield from tensors_in(one)
 
 
 def describe(stage: Stage) -> str:

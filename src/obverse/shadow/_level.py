@@ -9,7 +9,7 @@ through three.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import exp, inf, isfinite, log
 
 import torch
@@ -31,11 +31,29 @@ STEP = 1.6  # from the best of two factors on, where it is better still
 class Level:
     """What the whole way down from a layer ends with: x̃ is `factor` times what comes down, plus the mean of
     each channel of the calibration data where `centred`. `theory`: the way itself takes the theory's scales,
-    which weigh the paths of a residual net against each other better than the calibrated ones there."""
+    which weigh the paths of a residual net against each other better than the calibrated ones there.
+
+    `error` is that of recovering h of the inputs it was found on, `uncalibrated` that without it, by the
+    theory's scales, and `mean` that of their mean h for all of them; None where nothing was searched.
+    """
 
     factor: float = 1.0
     centred: bool = False
     theory: bool = False
+    error: float | None = field(default=None, compare=False)
+    uncalibrated: float | None = field(default=None, compare=False)
+    mean: float | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        around = " around the mean input" if self.centred else ""
+        scales = ", the way down by the theory's scales" if self.theory else ""
+        said = f"factor {self.factor:.3g}{around}{scales}"
+        if self.error is None or self.mean is None or self.uncalibrated is None:
+            return said
+        said += f"; recovery error {self.error:.3g}, without calibration {self.uncalibrated:.3g}"
+        if self.error < self.mean:
+            return f"{said}, of the mean of h {self.mean:.3g}"
+        return f"{said}: no better than the mean of h for every input, {self.mean:.3g}"
 
 
 @dataclass(frozen=True)
@@ -137,11 +155,12 @@ def calibrate_level(ways: Sequence[WayDown], uncalibrated: WayDown) -> Level:
     """The level at which infer(x̃) is closest to h, of all ways, around 0 and around the mean.
 
     h of different inputs may have so much in common that one image for all of them is closer to it than any
-    shadow. What is best then says nothing about the shadows, and would make them alike. So a level has to be
-    clearly better than one image, shadows have to differ by a tenth of what the inputs differ by, and as many
-    inputs as without calibration, less one, have to be found again: h of their shadow is nearest to their
-    own. Where no level is clearly better than one image, shadows get the spread of the inputs. No calibration
-    is a choice always, so that calibration does no harm on these inputs.
+    shadow. What is best then says nothing about the shadows, and would make them alike. So shadows have to
+    differ by a tenth of what the inputs differ by, and as many inputs as without calibration, less one, and
+    half as many as at any level tried have to be found again: h of their shadow is nearest to their own.
+    Where no level is clearly better than one image, as many as at any level tried, less one: there the error
+    alone would choose the faintest shadows. No calibration is a choice always, so that calibration does no
+    harm on these inputs.
     """
     plain = uncalibrated.look(Level(theory=True))
     constants = {centred: ways[0].constant(centred) for centred in (False, True)}
@@ -149,23 +168,37 @@ def calibrate_level(ways: Sequence[WayDown], uncalibrated: WayDown) -> Level:
     rays = []
     for way in ways:
         natural = way.natural()
-        # With two ways to try, only around the mean, which was nearly always the better centre there.
-        centres = (False, True) if len(ways) == 1 else (True,)
-        for centred in centres if natural is not None else ():
+        for centred in (False, True) if natural is not None else ():
             assert natural is not None
             look = way.look(Level(natural, centred, way.theory))
             rays.append(_Ray(way, natural, constants[centred], [look]))
-    first = [ray.looks[0] for ray in rays]
     for _ in range(PASSES - 1 - len(rays)):
         steps = [(_error(ray.best), place, level) for place, ray in enumerate(rays) if (level := ray.next())]
         if not steps:
             break
-        fresh = [one for one in steps if len(rays[one[1]].looks) == 1]  # each once more, then the best
-        _, place, level = min(fresh or steps, key=lambda one: one[:2])
+        # The two best rays once more each, then the best: at another factor another one may be.
+        fresh = [one for one in sorted(steps, key=_by_error)[:2] if len(rays[one[1]].looks) == 1]
+        _, place, level = min(fresh or steps, key=_by_error)
         rays[place].looks.append(rays[place].way.look(level))
-    tried = [look for ray in rays for look in ray.looks if _error(look) < (1 - GAIN) * alike]
-    allowed = [look for look in tried or first if look.found >= plain.found - 1]
-    return min([*allowed, plain], key=_error).level
+    looks = [plain, *(look for ray in rays for look in ray.looks)]
+    best = min(_allowed(looks, plain, alike), key=_error)
+    h = uncalibrated.h
+    mean = relative_error(h.mean(0, keepdim=True).expand_as(h), h)
+    return replace(best.level, error=best.error, uncalibrated=plain.error, mean=mean)
+
+
+def _allowed(looks: Sequence[Look], plain: Look, alike: float) -> list[Look]:
+    """The levels that are not bought by shadows that look alike; no calibration is one of them."""
+    most = max(look.found for look in looks)
+    least = max(plain.found - 1, most / 2)
+    better = [look for look in looks if _error(look) < (1 - GAIN) * alike and look.found >= least]
+    if better:
+        return [*better, plain]
+    return [*(look for look in looks if look.found >= most - 1), plain]
+
+
+def _by_error(step: tuple[float, int, Level]) -> tuple[float, int]:
+    return step[:2]
 
 
 def _error(look: Look) -> float:
@@ -183,5 +216,5 @@ def found_again(recovered: Tensor, h: Tensor) -> int:
 
 
 def spread(x: Tensor) -> float:
-    """How much rows differ from each other, as the norm of their deviations from their mean."""
-    return float((x - x.mean(0)).double().norm())
+    """How far rows are from the next, the median: one row a thousand times as large as the others is one."""
+    return float((x - x.roll(1, 0)).double().flatten(1).norm(dim=1).median())

@@ -6,10 +6,12 @@ inputs (see Shadow: noise, or what it was calibrated on).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ._reversal import Norm, register_all, register_rule
 
@@ -66,10 +68,67 @@ def layer_norm(module: Any, x: Tensor) -> Affine:
 
 
 def response_norm(module: Any, x: Tensor) -> Affine:
-    """Local response norm as one factor: how much it shrinks the reference inputs."""
+    """A norm without statistics of its own as one factor: how much it shrinks the reference inputs."""
     size = torch.linalg.vector_norm(x)
     gain = torch.linalg.vector_norm(module(x)) / size if size > 0 else torch.ones_like(size)
     return gain, torch.zeros_like(gain)
+
+
+def rms_norm(module: Any, x: Tensor) -> Affine:
+    rest = tuple(range(-len(module.normalized_shape), 0))
+    eps = torch.finfo(x.dtype).eps if module.eps is None else module.eps
+    gain = (x.square().mean(rest).mean() + eps).rsqrt()
+    gain = (gain if module.weight is None else gain * module.weight).expand(module.normalized_shape)
+    return gain, torch.zeros_like(gain)
+
+
+class NormCall(nn.Module):
+    """A norm that the net writes as a function call, with its current weight and bias."""
+
+    eps: float
+
+    def __init__(self, fetch: Mapping[str, Callable[[], Tensor | None]], **settings: Any) -> None:
+        super().__init__()
+        self._fetch = fetch
+        for name, value in settings.items():
+            setattr(self, name, value)
+
+    @property
+    def weight(self) -> Tensor | None:
+        return self._fetch["weight"]()
+
+    @property
+    def bias(self) -> Tensor | None:
+        return self._fetch["bias"]()
+
+
+class LayerNormCall(NormCall):
+    """F.layer_norm."""
+
+    normalized_shape: tuple[int, ...]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+
+class GroupNormCall(NormCall):
+    """F.group_norm."""
+
+    num_groups: int
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+
+class UnitNorm(nn.Module):
+    """F.normalize: each row by its norm."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
 
 
 def _has_no_running_statistics(module: Any) -> bool:
@@ -84,6 +143,7 @@ register_all(
     (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d),
     Norm(instance_norm, from_data=_has_no_running_statistics),
 )
-register_rule(nn.GroupNorm, Norm(group_norm))
-register_rule(nn.LayerNorm, Norm(layer_norm))
-register_rule(nn.LocalResponseNorm, Norm(response_norm))
+register_all((nn.GroupNorm, GroupNormCall), Norm(group_norm))
+register_all((nn.LayerNorm, LayerNormCall), Norm(layer_norm))
+register_rule(nn.RMSNorm, Norm(rms_norm))
+register_all((nn.LocalResponseNorm, UnitNorm), Norm(response_norm))

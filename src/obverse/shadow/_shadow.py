@@ -44,7 +44,8 @@ class Shadow:
         net: any feedforward module that torch.fx can trace: linear layers, convolutions, pooling, norms,
             activations, residual additions, concatenations, gates, and whatever `register_rule` has added.
         input_shape: shape of one input, e.g. (1, 28, 28). `of` takes it from x; `sample` needs it, except in
-            nets that begin with a linear layer: there it returns flat vectors without it.
+            nets that begin with a linear layer: there it returns flat vectors without it. So do nets that ask
+            about the sizes of their input, or branch on it: they are followed as they run on an example.
         signed: whether inputs may be negative; then the last ReLU of the generation is left out. By default
             they may not, until `calibrate` finds that they are.
         floor: the least value that an input can have, one number or one a channel (−mean/std for normalised
@@ -73,8 +74,8 @@ class Shadow:
             raise BadInput("signed or floor", got="both", do="give floor alone for inputs with a least value")
         self.net = net
         self.reverse = reverse
-        self.graph: Graph = trace(net, fitted=reverse == "fitted")
         self.input_shape = None if input_shape is None else tuple(input_shape)
+        self.graph: Graph = trace(net, fitted=reverse == "fitted", input_shape=self.input_shape)
         self.signed = bool(signed)
         self.floor = None if floor is None else torch.as_tensor(floor, dtype=torch.float64)
         self._input_is_given = signed is not None or floor is not None
@@ -113,7 +114,7 @@ class Shadow:
         reference, inputs = state.pop("reference"), state.pop("inputs")
         vars(self).update(state)
         self._fits = Fits(inputs)
-        self.graph = trace(self.net, fitted=self.reverse == "fitted")
+        self.graph = trace(self.net, fitted=self.reverse == "fitted", input_shape=self.input_shape)
         self._statistics = Statistics(self.graph, reference)
 
     def like(self, net: nn.Module) -> Shadow:
@@ -392,7 +393,7 @@ class Shadow:
 
             own, theory = way(False), way(True)
             # In a chain other scales differ by a factor alone, which is what the level finds.
-            ways = (own,) if self.graph.is_chain else (own, theory)
+            ways = (own,) if self.graph.is_chain_below(top.output) else (own, theory)
             self._levels[top.name] = calibrate_level(ways, theory)
         return self._levels[top.name]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ from torch import fx, nn
 from torch.nn import functional as F
 
 from .._core import BadInput, printable
-from . import _norms  # noqa: F401  (its rules)
+from . import _products as products
 from . import _structure as st
 from ._activations import SelfGate
 from ._attention import Attention
 from ._graph import Graph, Layer, Stage, attribute, call_node, describe, with_ancestors, with_sources
 from ._maps import ConvCall, LinearCall
-from ._reversal import Activation, AnyRule, Norm, Rule, find_rule, register_rule
+from ._norms import GroupNormCall, LayerNormCall, UnitNorm
+from ._reversal import Activation, AnyRule, Norm, Rule, Shape, find_rule
 
 Returned = dict[fx.Node, list[tuple[str, int]]]  # the module calls that returned a node, and how often before
 
@@ -43,6 +45,7 @@ class Builder:
         self.shape_like: set[fx.Node] = set()
         self.dependent: set[fx.Node] = set()
         self.names: dict[str, int] = {}
+        self.shapes: dict[Shape, dict[fx.Node, Shape]] = {}  # by the shape of one input, as Graph finds them
 
     def graph(self) -> Graph:
         for node in self.nodes:
@@ -56,7 +59,7 @@ class Builder:
         }
         aliases = {name: layer for name, layer in aliases.items() if name not in layers}
         outputs = {node: tuple(calls) for node, calls in self.returned.items()}
-        return Graph(self.net, self.nodes, tuple(self.stages), layers, aliases, outputs)
+        return Graph(self.net, self.nodes, tuple(self.stages), layers, aliases, outputs, _shapes=self.shapes)
 
     # From nodes to stages
 
@@ -76,7 +79,7 @@ class Builder:
         self.dependent.add(node)
         if self._is_about_shape(node, sources):
             self.shape_like.add(node)
-        elif node.target in st.PIECES or self._moves_batch(node):
+        elif node.target in st.PIECES or self._moves_batch(node) or self._is_maximum(node):
             self.pieces.add(node)
         else:
             self._stage(node)
@@ -85,9 +88,17 @@ class Builder:
         if node.op == "call_method" and node.target in st.SHAPES:
             return True
         if node.target is getattr:
-            return node.args[1] in ("shape", "ndim", "dtype", "device", "is_cuda", "is_quantized")
+            return node.args[1] in st.FACTS
+        if node.target in st.LIKE:
+            return True
         made = node.op in ("call_function", "call_method")
         return made and all(source in self.shape_like for source in sources)
+
+    @staticmethod
+    def _is_maximum(node: fx.Node) -> bool:
+        """Whether this is x.max(dimension), of which the values are taken."""
+        along = len(node.args) > 1 or "dim" in node.kwargs
+        return node.target in st.MAXIMA and along and len(node.all_input_nodes) == 1
 
     @staticmethod
     def _moves_batch(node: fx.Node) -> bool:
@@ -115,8 +126,10 @@ class Builder:
             return
         if node.target in st.CONCATENATIONS:
             self._concatenation(node, tensors)
-        elif node.target in st.ATTENTIONS or (node.target in st.MATRIX_PRODUCTS and len(tensors) == 2):
-            self._attention(node)
+        elif node.target in st.ATTENTIONS:
+            self._attention(node, node.args[2] if len(node.args) > 2 else node.kwargs.get("value"))
+        elif node.target in st.MATRIX_PRODUCTS and len(tensors) == 2:
+            self._matrix_product(node, tensors)
         elif node.target is operator.getitem and self._is_attention(tensors):
             place: Any = node.args[1]
             self._add(node, nn.Identity(), tensors, known=place == 0)
@@ -126,24 +139,62 @@ class Builder:
             self._refuse(node, tensors)
         elif node.target in st.MAP_CALLS:
             self._map_call(node, tensors)
+        elif node.target in st.MATRIX_PRODUCTS and node.args[0] is tensors[0]:
+            self._times_weight(node, tensors)
+        elif node.target in (torch.amax, "amax"):
+            along: Any = node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else ())
+            along = (along,) if isinstance(along, int) else tuple(along)
+            self._add(node, st.Maximum(lambda x: self._call(node, tensors[0], x), along), tensors)
+        elif node.target in st.NORM_CALLS:
+            self._norm_call(node, tensors)
         elif node.target in st.CLAMPS:
             limits: Any = (node.args[1:], node.kwargs)
-            self._add(node, _Clamp(*limits[0], **limits[1]), tensors)
+            self._add(node, st.Clamp(*limits[0], **limits[1]), tensors)
         elif (module_ := st.module_for(node, st.named_arguments(node))) is not None:
             self._add(node, module_, tensors)
         elif tensors[0] in self.pieces:
             self._piece(node, tensors[0])
-        elif node.target in st.LINEAR:
+        elif node.target in st.LINEAR or (node.target is getattr and node.args[1] in st.TURNED):
             self._add(node, st.Call(lambda x: self._call(node, tensors[0], x)), tensors)
         else:
             self._refuse(node, tensors)
 
-    def _attention(self, node: fx.Node) -> None:
-        """softmax(q kᵀ) v, whole or its last product: a step from v; the product of q and k is no step."""
-        place = 2 if node.target in st.ATTENTIONS else 1
-        value: Any = node.args[place] if len(node.args) > place else node.kwargs.get("value")
+    def _attention(self, node: fx.Node, value: Any) -> None:
+        """softmax(q kᵀ) v, whole or its last product: a step from v; queries and keys are not asked."""
         known = isinstance(value, fx.Node) and value in self.of
         self._add(node, Attention(), [value] if known else [], known=known)
+
+    def _matrix_product(self, node: fx.Node, tensors: list[fx.Node]) -> None:
+        if (value := products.value_of(node, self.of, self.stages)) is not None:
+            self._attention(node, value)
+        else:
+            self._add(node, products.Product(), tensors, known=all(one in self.of for one in tensors))
+
+    def _times_weight(self, node: fx.Node, tensors: list[fx.Node]) -> None:
+        """x @ w with a weight: in × out."""
+        weight: Any = node.args[1] if len(node.args) > 1 else node.kwargs.get("other")
+        if isinstance(weight, fx.Node) and weight not in self.dependent:
+            self._add(node, LinearCall(lambda: self._constant(weight).mT, None), tensors)
+        else:
+            self._refuse(node, tensors)
+
+    def _norm_call(self, node: fx.Node, tensors: list[fx.Node]) -> None:
+        names = st.NORM_CALLS[node.target]
+        settings = dict(zip(names, node.args[1:], strict=False)) | dict(node.kwargs)
+        settings.pop("input", None)
+        if any(isinstance(one, fx.Node) and one in self.dependent for one in settings.values()):
+            self._refuse(node, tensors)
+            return
+        eps = settings.get("eps", 1e-5)
+        fetch: Any = {name: partial(self._constant, settings.get(name)) for name in ("weight", "bias")}
+        if node.target is F.layer_norm:
+            shape = self._constant(settings["normalized_shape"])
+            call: nn.Module = LayerNormCall(fetch, normalized_shape=tuple(shape), eps=eps)
+            self._add(node, call, tensors)
+        elif node.target is F.group_norm:
+            self._add(node, GroupNormCall(fetch, num_groups=settings["num_groups"], eps=eps), tensors)
+        else:
+            self._add(node, UnitNorm(lambda x: self._call(node, tensors[0], x)), tensors)
 
     def _is_attention(self, tensors: list[fx.Node]) -> bool:
         """Whether something is taken from the pair that nn.MultiheadAttention returns."""
@@ -157,6 +208,12 @@ class Builder:
         whole = isinstance(parts, list | tuple) and all(part in self.of for part in parts)
         if whole and dimension != 0:
             self._add(node, st.Concatenate(dimension), tensors)
+        elif isinstance(parts, list | tuple) and len(tensors) > 1 and dimension != 0:
+            for part in parts:  # a constant among them, as register tokens are, is a source of its own
+                if isinstance(part, fx.Node) and part not in self.of and part not in tensors:
+                    self._add(part, st.Constant(), ())
+            known = all(part in self.of for part in parts)
+            self._add(node, st.Concatenate(dimension), parts if known else tensors, known=known)
         elif (
             isinstance(parts, list | tuple) and len(tensors) == 1 and tensors[0] in self.of and dimension != 0
         ):
@@ -174,6 +231,9 @@ class Builder:
             if source in self.shape_like or source in self.pieces:
                 return call_node(self.net, source, value)
             if source in self.dependent:
+                for shapes in self.shapes.values():  # only a shape is read off it
+                    if source in shapes and shapes.get(tensor) == tuple(x.shape[1:]):
+                        return x.new_empty(1).expand(len(x), *shapes[source])
                 raise BadInput(
                     f"{node.name!r} to depend on the shape of its own input only",
                     got=f"the shape of {source.name!r}",
@@ -199,7 +259,12 @@ class Builder:
             pieces = self._call(source, tensor, x)
             return pieces[node.args[1]]
 
-        self._add(node, st.Call(cut), [tensor])
+        if source.target in st.MAXIMA:
+            along = source.kwargs.get("dim", source.args[1] if len(source.args) > 1 else 0)
+            known = isinstance(along, int) and node.args[1] in (0, "values")
+            self._add(node, st.Maximum(cut, (along if isinstance(along, int) else 1,)), [tensor], known=known)
+        else:
+            self._add(node, st.Call(cut), [tensor])
 
     def _map_call(self, node: fx.Node, tensors: list[fx.Node]) -> None:
         names = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
@@ -250,36 +315,19 @@ class Builder:
     def _product(self, node: fx.Node, tensors: list[fx.Node]) -> None:
         """x·g(x) entry by entry is an activation; else the factor computed from the other is the gate."""
         for value, gate in (tensors, tensors[::-1]):
-            chain = self._entrywise(value, gate)
+            chain = products.entrywise(value, gate, self.of, self.stages)
             if chain is not None:
                 self._add(node, SelfGate(chain), [value])
                 return
-        for value, gate in (tensors, tensors[::-1]):
-            computed = gate is not value and value in with_ancestors({gate})
-            if computed or self._is_gate(gate):
+        pairs = (tensors, tensors[::-1])
+        computed = [(v, g) for v, g in pairs if g is not v and v in with_ancestors({g})]
+        gates = [(v, g) for v, g in pairs if products.is_gate(g, self.of, self.stages)]
+        active = [(v, g) for v, g in pairs if products.is_activated(g, self.of, self.stages)]
+        for value, gate in (*computed, *gates, *active):
+            if value in self.of and gate in self.of:
                 self._add(node, st.Gate(), [value], gate=self.of[gate])
                 return
-        self._refuse(node, tensors)
-
-    def _entrywise(self, value: fx.Node, gate: fx.Node) -> tuple[nn.Module, ...] | None:
-        chain: list[nn.Module] = []
-        stage = self.stages[self.of[gate]] if gate in self.of else None
-        while stage is not None and stage.node is not value:
-            if not isinstance(stage.rule, Activation) and not isinstance(stage.module, st.Shift | st.Factor):
-                return None
-            chain.append(stage.module)
-            stage = self.stages[stage.inputs[0]]
-        return tuple(reversed(chain)) if chain else None
-
-    def _is_gate(self, node: fx.Node) -> bool:
-        """Whether a tensor comes out of a squashing function, reshaped or not."""
-        stage = self.stages[self.of[node]] if node in self.of else None
-        while stage is not None:
-            if isinstance(stage.module, nn.Sigmoid | nn.Hardsigmoid | nn.Softmax | nn.Tanh | _Clamp):
-                return True
-            passes = isinstance(stage.module, st.Reshape | st.Call | nn.Identity | st.Factor)
-            stage = self.stages[stage.inputs[0]] if passes and stage.inputs else None
-        return False
+        self._add(node, products.Product(), tensors, known=all(one in self.of for one in tensors))
 
     def _refuse(self, node: fx.Node, tensors: list[fx.Node]) -> None:
         """A step that nobody knows how to reverse; an error only if a layer stands above it."""
@@ -360,20 +408,6 @@ class Builder:
             lacks = isinstance(stage.rule, Rule) and not stage.rule.adjoint and not self.fitted
             if not stage.known or lacks:
                 raise _unknown(stage)
-
-
-class _Clamp(nn.Module):
-    """torch.clamp as an activation."""
-
-    def __init__(self, min: float | None = None, max: float | None = None) -> None:
-        super().__init__()
-        self.bounds = (min, max)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.clamp(*self.bounds)
-
-
-register_rule(_Clamp, Activation())
 
 
 def place_of(stack: str | None) -> str:

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from ..nets import SampleDropout
 from ._pooling import ADAPTIVE_MAX_POOLS, collapsed
-from ._reversal import Rule, Shape, adjoint, register_all, register_rule, unchanged
+from ._reversal import Activation, Rule, Shape, adjoint, register_all, register_rule, unchanged
 
 
 class Reshape(nn.Module):
@@ -62,6 +62,39 @@ class Input(nn.Module):
     """Where the net begins."""
 
 
+class Constant(nn.Module):
+    """What no input decides, beside what is computed: a token that is put in."""
+
+
+class Maximum(nn.Module):
+    """The greatest along some dimensions."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor], dimensions: tuple[int, ...]) -> None:
+        super().__init__()
+        self.function, self.dimensions = function, dimensions
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+    def with_dimensions(self, h: Tensor, input_shape: Shape) -> Tensor:
+        """The maxima with the dimensions that are gone from them as of length 1."""
+        total = len(input_shape) + 1
+        for dimension in sorted(one % total for one in self.dimensions):
+            h = h.unsqueeze(dimension)
+        return h
+
+
+class Clamp(nn.Module):
+    """torch.clamp as an activation."""
+
+    def __init__(self, min: float | None = None, max: float | None = None) -> None:
+        super().__init__()
+        self.bounds = (min, max)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.clamp(*self.bounds)
+
+
 class Add(nn.Module):
     """a + b, both computed from the input: a residual connection. `signs` has −1 for what is subtracted."""
 
@@ -97,7 +130,18 @@ _DROPOUTS = (
     nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout,
     SampleDropout,
 )  # fmt: skip
-register_all((Input, Shift, nn.Identity, *_DROPOUTS), Rule(reverse=unchanged, exact=True))
+register_all((Input, Constant, Shift, nn.Identity, *_DROPOUTS), Rule(reverse=unchanged, exact=True))
+
+
+def _spread_maximum(module: Any, h: Tensor, input_shape: Shape) -> Tensor:
+    """The greatest x whose maxima are these: each at all places that it was taken over."""
+    if h.dim() != len(input_shape) + 1:
+        h = module.with_dimensions(h, input_shape)
+    return h.expand(len(h), *input_shape)
+
+
+register_rule(Maximum, Rule(reverse=_spread_maximum, exact=True, fitted=collapsed))
+register_rule(Clamp, Activation())
 
 # Function calls that stand for a module, by its class; the arguments carry the same names in both.
 MODULES: dict[Any, type[nn.Module]] = {
@@ -112,6 +156,7 @@ _ACTIVATIONS = {
     nn.ReLU: (F.relu, F.relu_, torch.relu, torch.relu_, "relu", "relu_"),
     nn.Sigmoid: (F.sigmoid, torch.sigmoid, torch.sigmoid_, "sigmoid", "sigmoid_"),
     nn.Tanh: (F.tanh, torch.tanh, torch.tanh_, "tanh", "tanh_"),
+    nn.Softmax: (F.softmax, torch.softmax, "softmax"),
 }
 _NOTHING = (
     F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, F.feature_alpha_dropout, torch.clone,
@@ -131,7 +176,8 @@ LINEAR = {
     torch.narrow, "narrow", torch.select, "select", torch.broadcast_to, "expand", "expand_as", "repeat",
     torch.neg, "neg", operator.neg, operator.getitem, F.pad, F.interpolate, F.upsample, F.fold, F.unfold,
     F.pixel_shuffle, F.pixel_unshuffle, F.channel_shuffle, F.avg_pool1d, F.avg_pool2d, F.avg_pool3d,
-    F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d,
+    F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d, torch.einsum, torch.unflatten,
+    torch.index_select, "index_select", torch.rot90, torch.cumsum, "cumsum", torch.tile, "tile",
 }  # fmt: skip
 ADDITIONS = {operator.add, operator.iadd, torch.add, "add", "add_"}
 SUBTRACTIONS = {operator.sub, operator.isub, torch.sub, "sub", "sub_"}
@@ -151,7 +197,29 @@ PIECES = {
     torch.tensor_split,
     "tensor_split",
 }
-SHAPES = {"size", "dim", "numel", "ndimension", "stride", "is_contiguous", "get_device"}
+SHAPES = {
+    *("size", "dim", "numel", "ndimension", "stride", "is_contiguous", "get_device", "is_floating_point"),
+    *("new_zeros", "new_ones", "new_full", "new_empty", "element_size", "__len__"),
+}
+LIKE = {torch.zeros_like, torch.ones_like, torch.full_like, torch.empty_like, len, torch.is_floating_point}
+FACTS = (
+    "shape",
+    "ndim",
+    "dtype",
+    "device",
+    "is_cuda",
+    "is_quantized",
+    "is_nested",
+    "layout",
+    "requires_grad",
+)
+TURNED = ("T", "mT", "data")
+MAXIMA = {torch.max, "max"}
+NORM_CALLS: dict[Any, tuple[str, ...]] = {
+    F.layer_norm: ("normalized_shape", "weight", "bias", "eps"),
+    F.group_norm: ("num_groups", "weight", "bias", "eps"),
+    F.normalize: ("p", "dim", "eps"),
+}
 CLAMPS = {torch.clamp, torch.clip, "clamp", "clip", "clamp_"}
 
 

@@ -8,11 +8,13 @@ from collections import OrderedDict
 from contextlib import nullcontext
 from typing import Any
 
+import torch
 from torch import fx, nn
 
 from .._core import BadInput
+from ._example import nodes_by_example
 from ._graph import PLAIN, Graph, evaluation
-from ._reversal import find_rule
+from ._reversal import Shape, find_rule
 from ._stages import Builder, Returned, place_of
 
 
@@ -41,9 +43,15 @@ class _Tracer(fx.Tracer):
         return result
 
 
-def trace(net: nn.Module, *, evaluate: bool = True, fitted: bool = False) -> Graph:
+def trace(
+    net: nn.Module, *, evaluate: bool = True, fitted: bool = False, input_shape: Shape | None = None
+) -> Graph:
     """The graph of a net in evaluation mode, or in the mode it is in; an error names the first step below a
-    layer that cannot be reversed, by the transpose or by the `fitted` reverse."""
+    layer that cannot be reversed, by the transpose or by the `fitted` reverse.
+
+    Where torch.fx cannot follow the net's code, and the shape of one input is known, the net is run on an
+    example instead, and its steps are noted.
+    """
     if any(hasattr(module, "_orig_mod") for module in net.modules()):
         raise BadInput(
             "a module that torch.compile has not replaced",
@@ -54,9 +62,40 @@ def trace(net: nn.Module, *, evaluate: bool = True, fitted: bool = False) -> Gra
     if find_rule(net) is not None:  # a single layer: give it a name and something to be in
         root = nn.Sequential(OrderedDict({type(net).__name__: net}))
         root.training = net.training
-    tracer = _Tracer()
-    nodes = _fx_nodes(root, tracer, evaluate)
-    return Builder(root, nodes, tracer.returned, fitted).graph()
+    graph: Graph | None = None
+    try:
+        tracer = _Tracer()
+        nodes = _fx_nodes(root, tracer, evaluate)
+        graph = Builder(root, nodes, tracer.returned, fitted).graph()
+        if evaluate and input_shape is not None:
+            graph.shapes(tuple(input_shape))  # finds out a trace that is not the net
+        return graph
+    except BadInput as error:
+        found = None if not evaluate or input_shape is None else _by_example(root, input_shape, fitted)
+        if isinstance(found, Graph):
+            return found
+        if graph is not None:  # of another shape it may be right
+            return graph
+        raise found if isinstance(found, BadInput) and isinstance(error, _NoTrace) else error from None
+
+
+class _NoTrace(BadInput):
+    """torch.fx cannot follow the code."""
+
+
+def _by_example(net: nn.Module, input_shape: Shape, fitted: bool) -> Graph | BadInput | None:
+    """The graph of a net that was run on an example; the error, or nothing where it does not run."""
+    is_leaf = _Tracer().is_leaf_module
+    try:
+        nodes, returned = nodes_by_example(net, tuple(input_shape), is_leaf)
+        _undo_stacks(nodes)
+        graph = Builder(net, tuple(nodes[0].graph.nodes), returned, fitted).graph()
+        graph.shapes(tuple(input_shape))
+    except BadInput as error:
+        return error
+    except Exception:  # the net's own code runs here: what it says of the shape, running the net will say
+        return None
+    return graph
 
 
 def _fx_nodes(net: nn.Module, tracer: _Tracer, evaluate: bool) -> tuple[fx.Node, ...]:
@@ -73,15 +112,33 @@ def _fx_nodes(net: nn.Module, tracer: _Tracer, evaluate: bool) -> tuple[fx.Node,
     except Exception as error:  # the net's own code runs here: anything can come out of it
         where = next(reversed(tracer.module_stack), "") if getattr(tracer, "module_stack", None) else ""
         inside = f" in {where!r}" if where else ""
-        raise BadInput(
+        raise _NoTrace(
             "a net that torch.fx can trace",
             got=f"{type(error).__name__}{inside}{_place(error)}: {_first_sentence(error)}",
-            do="give the module that branches on its input a rule, which makes it one step: "
+            do="say the shape of one input, Shadow(net, input_shape=…), with which it is run on an example "
+            "instead; or give the module that branches on its input a rule, which makes it one step: "
             "obverse.shadow.register_rule(ItsClass, Rule(reverse=…))",
         ) from error
 
     _undo_in_place(net, nodes)
-    return nodes
+    _undo_stacks(nodes)
+    return tuple(nodes[0].graph.nodes) if nodes else nodes
+
+
+def _undo_stacks(nodes: tuple[fx.Node, ...]) -> None:
+    """torch.stack as a concatenation of tensors with a dimension more."""
+    for node in nodes:
+        if node.op != "call_function" or node.target is not torch.stack:
+            continue
+        parts: Any = node.args[0] if node.args else node.kwargs.get("tensors")
+        dimension = node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else 0)
+        if not isinstance(parts, list | tuple):
+            continue
+        with node.graph.inserting_before(node):
+            longer = [node.graph.call_method("unsqueeze", (part, dimension)) for part in parts]
+        for one in longer:
+            one.stack_trace, one.meta = node.stack_trace, dict(node.meta)
+        node.target, node.args, node.kwargs = torch.cat, (longer, dimension), {}
 
 
 def _place(error: Exception) -> str:
