@@ -71,7 +71,8 @@ def shown(output: dict[str, Any]) -> str:
         picture = "".join(text_of(data["image/png"]).split())
         size = output.get("metadata", {}).get("image/png", {})
         width = f' width="{int(size["width"])}"' if "width" in size else ""
-        return raw(f'<p class="cell-output"><img alt="figure"{width} src="data:image/png;base64,{picture}"></p>')
+        image = f'<img alt="figure"{width} src="data:image/png;base64,{picture}">'
+        return raw(f'<p class="cell-output">{image}</p>')
     if "text/html" in data:
         return raw(f'<div class="cell-output">{text_of(data["text/html"])}</div>')
     return plain(text_of(data.get("text/plain", "")))
