@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ BatchLoss = Callable[[Tensor, Tensor], Tensor]
 WEIGHTS = (1.0, 4.0)
 NOISE = (0.2, 0.5)  # standard deviation; pixels are in [0, 1]
 NOISE_WEIGHT = 4.0
+REFIT = 50  # batches from one fit of the fitted shadows to the next
 PRETRAINING_STEPS = 200  # a layer
 PRETRAINING_RATE = 0.001  # of Adam
 
@@ -37,6 +38,7 @@ class Method:
     strengths: tuple[float, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     dropout: float = 0.0
+    reverse: Literal["transpose", "fitted"] = "transpose"
 
 
 METHODS: dict[str, Method] = {
@@ -54,14 +56,25 @@ METHODS: dict[str, Method] = {
     "shuffled consistency": Method("weight", WEIGHTS, {"control": "shuffled", "labels": "consistency"}),
     "denoising pretraining": Method("corruption", (0.25, 0.5)),
 }
+# Shadows by the fitted reverse: another generative model, with cells and tests of its own.
+FITTED: dict[str, Method] = {
+    "fitted": Method("weight", WEIGHTS, {"refit": REFIT}, reverse="fitted"),
+    "fitted consistency": Method(
+        "weight", WEIGHTS, {"refit": REFIT, "labels": "consistency"}, reverse="fitted"
+    ),
+    "fitted, shuffled weights": Method(
+        "weight", WEIGHTS, {"refit": REFIT, "control": "shuffled"}, reverse="fitted"
+    ),
+}
+EVERY = METHODS | FITTED
 
 
 def dropout_of(method: str, strength: float | None) -> float:
     """The dropout rate of the method's net."""
-    if METHODS[method].knob == "dropout":
+    if EVERY[method].knob == "dropout":
         assert strength is not None
         return strength
-    return METHODS[method].dropout
+    return EVERY[method].dropout
 
 
 def batch_loss(
@@ -74,8 +87,8 @@ def batch_loss(
     numbers: np.random.Generator,
 ) -> BatchLoss:
     """The method's loss of a batch (x, y). `generator` and `numbers` are all its chance but dropout's."""
-    chosen = METHODS[method]
-    shadow = Shadow(net, input_shape=input_shape)
+    chosen = EVERY[method]
+    shadow = Shadow(net, input_shape=input_shape, reverse=chosen.reverse)
     if method == "noise + SHADOW":
         assert strength is not None
         return partial(noisy_shadow_loss, shadow, std=strength, weight=NOISE_WEIGHT, generator=generator)

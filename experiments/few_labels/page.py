@@ -8,7 +8,7 @@ A method is shown where all its seeds are there. Nothing is computed from anythi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from .._lab.drawing import new_figure, save, tidy
 from .._lab.quick_pages import asked_for_quick, page_of
 from .._lab.tables import differences, gaps, holm, percent, put_between_marks, table
 from . import run as few
-from .methods import METHODS
+from .methods import EVERY, FITTED, METHODS, REFIT
 
 TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "digits": "Digits, 8×8"}
 # A colour each that colour-blind readers can tell apart, and a marker each for print.
@@ -45,6 +45,19 @@ QUESTIONS = (
     ("noise + SHADOW", "noise"),
     ("SHADOW + dropout", "dropout"),
 )
+# The same for shadows by the fitted reverse; with what they are compared comes from the cells above.
+FITTED_QUESTIONS = (
+    ("fitted", "plain"),
+    ("fitted", "SHADOW"),
+    ("fitted", "fitted, shuffled weights"),
+    ("fitted", "noise"),
+    ("fitted", "mixup"),
+    ("fitted consistency", "plain"),
+    ("fitted consistency", "fitted"),
+    ("fitted consistency", "SHADOW consistency"),
+    ("fitted consistency", "noise consistency"),
+)
+BESIDE = ("plain", "SHADOW", "SHADOW consistency", "noise", "noise consistency", "mixup")
 Errors = dict[str, list[float]]  # by method, one a seed
 Chosen = dict[str, few.Setting]
 
@@ -61,7 +74,7 @@ def few_results(plan: few.Plan, folder: Path) -> dict[few.Cell, tuple[Errors, Ch
                 keys = [few.key_of(trial) for trial in few.final_trials(plan, cell, method, setting)]
                 if all(key in final for key in keys):
                     errors[method], chosen[method] = [final[key]["error"] for key in keys], setting
-        if "plain" in errors:
+        if "plain" in errors or (errors and set(cell.methods) <= set(FITTED)):
             found[cell] = (errors, chosen)
     return found
 
@@ -78,6 +91,7 @@ def few_page(
     plan: few.Plan,
     found: dict[few.Cell, tuple[Errors, Chosen]],
     longer: dict[few.Cell, tuple[Errors, Chosen]],
+    fitted: dict[few.Cell, tuple[Errors, Chosen]],
     figure: str,
 ) -> str:
     parts = [
@@ -86,16 +100,19 @@ def few_page(
         "## In short",
         "In how many of the cells below (a data set with a number of labels) the first is better or worse "
         "than the second: paired t tests over the seeds, p < 0.05 after Holm's adjustment within the cell.",
-        summary(found),
+        summary(found, lambda errors: (against_plain(errors), questions(errors))),
     ]
+    together = beside(found, fitted)
+    if together:
+        parts += ["## Shadows by the fitted reverse", *fitted_part(plan, together)]
     for data in dict.fromkeys(cell.data for cell in found):
         parts += [f"## {TITLES[data]}", *data_part(plan, {c: r for c, r in found.items() if c.data == data})]
     if longer:
         parts += ["## Longer", *longer_part(plan, longer)]
-    there = found | longer
+    there = found | longer | fitted
     missing = [
         f"{name_of(cell)}: {', '.join(gone) if cell in there else 'all'}"
-        for cell in (*plan.cells, *plan.longer)
+        for cell in (*plan.cells, *plan.longer, *plan.fitted)
         if (gone := [m for m in cell.methods if m not in there.get(cell, ({}, {}))[0]])
     ]
     if missing:
@@ -103,25 +120,78 @@ def few_page(
     return "\n\n".join(parts) + "\n"
 
 
-def summary(found: dict[few.Cell, tuple[Errors, Chosen]]) -> str:
-    """How often each comparison came out which way, over all cells."""
+def summary(
+    found: dict[few.Cell, tuple[Errors, Chosen]],
+    groups: Callable[[Errors], Sequence[Sequence[tuple[str, str]]]],
+) -> str:
+    """How often each comparison came out which way, over all cells; p values are adjusted within a group."""
     counts: dict[tuple[str, str], list[int]] = {}
     sizes: dict[tuple[str, str], list[float]] = {}
     for errors, _ in found.values():
-        for pairs in (against_plain(errors), questions(errors)):
+        for pairs in groups(errors):
             gap = [differences(errors[name], errors[other]) for name, other in pairs]
             adjusted = holm([paired_p_value(each) or 1.0 for each in gap])
             for pair, each, p in zip(pairs, gap, adjusted, strict=True):
                 mean = mean_and_se(each)[0]
                 counts.setdefault(pair, [0, 0, 0])[2 if p >= 0.05 else int(mean > 0)] += 1
                 sizes.setdefault(pair, []).append(mean)
-    order = [(method, "plain") for method in METHODS] + list(QUESTIONS)
+    order = [(method, "plain") for method in METHODS] + [*QUESTIONS, *FITTED_QUESTIONS]
     rows = [
         [*pair, *map(str, counts[pair]), f"{min(sizes[pair]):+.2f} to {max(sizes[pair]):+.2f}"]
         for pair in order
         if pair in counts
     ]
     return table(["method", "against", "better", "worse", "cannot tell", "mean differences, points"], rows)
+
+
+def beside(
+    found: dict[few.Cell, tuple[Errors, Chosen]], fitted: dict[few.Cell, tuple[Errors, Chosen]]
+) -> dict[few.Cell, tuple[Errors, Chosen]]:
+    """Fitted shadows and what they are compared with, cell by cell; all of them have the same seeds."""
+    usual = {(cell.data, cell.labels, cell.steps): results for cell, results in found.items()}
+    together = {}
+    for cell, (errors, chosen) in fitted.items():
+        if (cell.data, cell.labels, cell.steps) in usual:
+            others, theirs = usual[cell.data, cell.labels, cell.steps]
+            names = [name for name in BESIDE if name in others]
+            together[cell] = (
+                {name: others[name] for name in names} | errors,
+                {name: theirs[name] for name in names} | chosen,
+            )
+    return together
+
+
+def fitted_questions(errors: Errors) -> list[tuple[str, str]]:
+    return [pair for pair in FITTED_QUESTIONS if pair[0] in errors and pair[1] in errors]
+
+
+def fitted_part(plan: few.Plan, together: dict[few.Cell, tuple[Errors, Chosen]]) -> list[str]:
+    """Errors and settings of fitted shadows in one table, and how often which comparison came out how."""
+    names = [name for name in (*BESIDE, *FITTED) if any(name in errors for errors, _ in together.values())]
+    head = ["data", "labels", *names]
+    rows = [
+        [TITLES[cell.data], f"{cell.labels:,}", *(percent(errors[m]) if m in errors else "–" for m in names)]
+        for cell, (errors, _) in together.items()
+    ]
+    settings = [
+        [
+            TITLES[cell.data],
+            f"{cell.labels:,}",
+            *(spell(chosen.get(method), method, cell.data) for method in FITTED),
+        ]
+        for cell, (_, chosen) in together.items()
+    ]
+    return [
+        f"The shadows of these runs go down by maps fitted to the labelled points themselves, fitted anew "
+        f"every {REFIT} steps on the last 256 of them, and tuned as everything else here. Test error in %, "
+        f"mean ± standard error of {len(plan.seeds)} seeds; the other methods are those of the tables below.",
+        table(head, rows),
+        "In how many of these cells the first is better or worse than the second, p < 0.05 after Holm's "
+        "adjustment over these comparisons within the cell:",
+        summary(together, lambda errors: (fitted_questions(errors),)),
+        "Chosen: the learning rate (a star: the smallest or the largest of those tried) and the weight.",
+        table(["data", "labels", *FITTED], settings),
+    ]
 
 
 def data_part(plan: few.Plan, found: dict[few.Cell, tuple[Errors, Chosen]]) -> list[str]:
@@ -132,7 +202,7 @@ def data_part(plan: few.Plan, found: dict[few.Cell, tuple[Errors, Chosen]]) -> l
     head = ["method", *(f"{cell.labels:,} labels" for cell in cells)]
     errors = [[m, *(percent(found[c][0][m]) if m in found[c][0] else "–" for c in cells)] for m in methods]
     settings = [
-        [m, METHODS[m].knob or "–", *(spell(found[c][1].get(m), m, c.data) for c in cells)] for m in methods
+        [m, EVERY[m].knob or "–", *(spell(found[c][1].get(m), m, c.data) for c in cells)] for m in methods
     ]
     left = [m for m in METHODS if m not in methods]
     out = f" Not run on it: {', '.join(left)}." if left else ""
@@ -230,7 +300,8 @@ def page(quick: bool = False) -> None:
     if found := few_results(plan, folder):
         draw_few(plan, found, place.parent / "figures" / "few-labels.svg")
         longer = few_results(replace(plan, cells=plan.longer), folder)
-        put_between_marks(place, few_page(plan, found, longer, "figures/few-labels.svg"))
+        fitted = few_results(replace(plan, cells=plan.fitted), folder)
+        put_between_marks(place, few_page(plan, found, longer, fitted, "figures/few-labels.svg"))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python -m experiments.few_labels.run --data-root DIR     (DIR holds mnist, fashion-mnist and cifar10)
     python -m experiments.few_labels.run --quick             (embedded digits, under a minute)
+    python -m experiments.few_labels.run --seconds 300 …     (that long; call it again to go on)
 
 Two hidden layers of 500, batch 100, momentum 0.9, a constant rate, pixels in [0, 1]. Every method first tries
 6 settings (6 rates for plain training, 3 rates × 2 strengths for the others) on one draw of labelled points,
@@ -17,7 +18,8 @@ import json
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, fields
-from functools import lru_cache, partial
+from functools import lru_cache
+from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
@@ -33,7 +35,7 @@ from obverse.nets import relu_mlp
 from obverse.training._batches import Batches
 
 from .._lab.result_files import short
-from .methods import METHODS, batch_loss, dropout_of, pretrained
+from .methods import EVERY, FITTED, METHODS, batch_loss, dropout_of, pretrained
 
 FOLDER = Path(__file__).parent / "results"
 QUICK_FOLDER = Path("runs") / "quick" / "few-labels"
@@ -63,6 +65,7 @@ class Plan:
     seeds: tuple[int, ...]
     held_out: int
     longer: tuple[Cell, ...] = ()  # some methods again with many more steps, to see what training length does
+    fitted: tuple[Cell, ...] = ()  # the same cells with shadows by the fitted reverse
 
 
 # Labels and steps, as many as there was time for: a step on CIFAR-10 costs more than twice as much.
@@ -78,6 +81,7 @@ FULL = Plan(
     seeds=tuple(range(5)),
     held_out=5000,
     longer=(Cell("mnist", 500, 1000, LONGER),),
+    fitted=tuple(Cell(data, *size, tuple(FITTED)) for data, sizes in SIZES.items() for size in sizes),
 )
 QUICK = Plan(
     cells=(Cell("digits", 50, 30), Cell("digits", 200, 40)),
@@ -85,6 +89,7 @@ QUICK = Plan(
     seeds=tuple(range(2)),
     held_out=500,
     longer=(Cell("digits", 50, 80, LONGER),),
+    fitted=(Cell("digits", 50, 30, tuple(FITTED)),),
 )
 
 
@@ -109,7 +114,7 @@ T = TypeVar("T", bound=Trial)
 
 def grid(method: str, data: str) -> list[Setting]:
     """The 6 settings a method may choose from: rate and strength."""
-    unit, strengths = RATE_UNIT.get(data, 1.0), METHODS[method].strengths
+    unit, strengths = RATE_UNIT.get(data, 1.0), EVERY[method].strengths
     if not strengths:
         return [(round(unit * rate, 6), None) for rate in PLAIN_RATES]
     return [(round(unit * rate, 6), strength) for rate in RATES for strength in strengths]
@@ -199,7 +204,7 @@ def run_trial(trial: Trial, data: Dataset) -> dict[str, Any]:
     rows, held = labelled(data, trial.labels, trial.held_out, trial.seed)
     x, y = data.train_x[rows], data.train_y[rows]
     net = initial(trial, data)
-    if METHODS[trial.method].knob == "corruption":
+    if EVERY[trial.method].knob == "corruption":
         net = _pretrained(trial.data, trial.labels, trial.strength, trial.seed, net, x)
     loss = train(net, x, y, trial, len(data.classes))
     net.eval()
@@ -245,33 +250,49 @@ def choose(
     return best.rate, best.strength
 
 
-def run(quick: bool = False, data_root: str | None = None, out: Path | None = None) -> None:
+def run(
+    quick: bool = False,
+    data_root: str | None = None,
+    out: Path | None = None,
+    seconds: float = inf,
+    data: str | None = None,
+) -> None:
+    """Of the data sets of the plan, or of one of them; begins no trial after so many seconds."""
     plan = QUICK if quick else FULL
     folder = out or (QUICK_FOLDER if quick else FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    for cell in (*plan.cells, *plan.longer):
-        run_cell(plan, cell, folder, data_root)
+    until = perf_counter() + seconds
+    for cell in (*plan.cells, *plan.longer, *plan.fitted):
+        if data is None or cell.data == data:
+            run_cell(plan, cell, folder, data_root, until)
 
 
-def run_cell(plan: Plan, cell: Cell, folder: Path, data_root: str | None) -> None:
+def run_cell(plan: Plan, cell: Cell, folder: Path, data_root: str | None, until: float = inf) -> None:
     """Tuning, then the chosen settings seed by seed."""
     tuning, final = folder / "tuning.jsonl", folder / "final.jsonl"
-    data = _load(cell.data, data_root)
-    measure = partial(run_trial, data=data)
-    run_missing([t for m in cell.methods for t in tuning_trials(plan, cell, m)], tuning, measure)
+
+    def measure(trial: Trial) -> dict[str, Any]:
+        return run_trial(trial, _load(cell.data, data_root))
+
+    run_missing([t for m in cell.methods for t in tuning_trials(plan, cell, m)], tuning, measure, until)
+    if perf_counter() >= until:
+        return
     done = read(tuning)
     chosen = {m: final_trials(plan, cell, m, choose(plan, cell, m, done)) for m in cell.methods}
-    run_missing([trials[i] for i in range(len(plan.seeds)) for trials in chosen.values()], final, measure)
+    trials = [each[i] for i in range(len(plan.seeds)) for each in chosen.values()]
+    run_missing(trials, final, measure, until)
 
 
-def run_missing(trials: Sequence[T], file: Path, measure: Callable[[T], dict[str, Any]]) -> None:
-    """Each trial that is not in the file, its line written as it is done."""
+def run_missing(
+    trials: Sequence[T], file: Path, measure: Callable[[T], dict[str, Any]], until: float = inf
+) -> None:
+    """Each trial that is not in the file, its line written as it is done; none is begun after `until`."""
     done = read(file, type(trials[0]))
     cut_short(file)
     with file.open("a", encoding="utf-8") as lines:
         for trial in trials:
-            if key_of(trial) not in done:
+            if key_of(trial) not in done and perf_counter() < until:
                 record = measure(trial)
                 lines.write(json.dumps(record, allow_nan=False) + "\n")
                 lines.flush()
@@ -297,6 +318,8 @@ def main() -> None:
     parser.add_argument("--data-root", help="folder that holds mnist/, fashion-mnist/ and cifar10/")
     parser.add_argument("--quick", action="store_true", help="embedded digits only, in under a minute")
     parser.add_argument("--out", type=Path, help="folder of the results")
+    parser.add_argument("--seconds", type=float, default=inf, help="begin no trial after so many")
+    parser.add_argument("--data", help="one data set of the plan")
     run(**vars(parser.parse_args()))
 
 

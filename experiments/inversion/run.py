@@ -122,6 +122,7 @@ def run(quick: bool = False, data_root: str | None = None, names: Sequence[str] 
         if not todo:
             continue
         trained = load_trained(name, data_root)
+        assert trained is not None, "without a limit training comes to its end"
         net["test_error"] = test_error(trained.net, trained.data.test_x, trained.data.test_y)
         shadows = Shadows(trained, plan)
         for layer in todo:

@@ -22,7 +22,7 @@ from experiments.label_noise import run as label_noise
 from obverse._core.errors import BadInput
 from obverse.data import Dataset, load
 from obverse.nets import relu_mlp
-from obverse.shadow import ShadowLoss
+from obverse.shadow import Shadow, ShadowLoss
 
 ROOT = Path(__file__).parents[2]
 ROUNDING = 1e-5  # float32, sums of at most some hundred terms of size 1
@@ -147,6 +147,23 @@ def test_shuffled_shadows_are_not_shadows(lab: Any, batch: tuple[Tensor, Tensor]
     assert abs(float(shuffled.detach() - real.detach())) > 100 * ROUNDING
 
 
+def test_fitted_shadows_are_those_of_a_shadow_fitted_on_the_batch(
+    lab: Any, batch: tuple[Tensor, Tensor]
+) -> None:
+    net, (x, y) = small_net(), batch
+    shadow = Shadow(net, reverse="fitted")
+    shadow.calibrate(x)
+    twin = with_norm_of(shadow.of(x), x)
+    real, made = entropy(net, x, y), entropy(net, twin, y)
+    found = loss_of(lab, "fitted", 4.0, net)(x, y)
+    torch.testing.assert_close(found, (real + 4 * made) / 5, rtol=ROUNDING, atol=ROUNDING)
+    found = loss_of(lab, "fitted consistency", 4.0, net)(x, y)
+    wanted = (real + 4 * divergence(net, x, twin)) / 5
+    torch.testing.assert_close(found, wanted, rtol=ROUNDING, atol=ROUNDING)
+    other = loss_of(lab, "fitted, shuffled weights", 4.0, net)(x, y)
+    assert abs(float(other.detach() - (real + 4 * made).detach() / 5)) > 100 * ROUNDING
+
+
 def test_only_the_methods_with_dropout_drop(lab: Any) -> None:
     rates = {m: lab.methods.dropout_of(m, 0.2) for m in lab.methods.METHODS}
     assert {m: r for m, r in rates.items() if r} == {"dropout": 0.2, "SHADOW + dropout": 0.5}
@@ -190,7 +207,7 @@ def test_everyone_has_six_settings_in_the_same_range(lab: Any) -> None:
     few = lab.few
     for data in ("mnist", "cifar10"):
         plain = [rate for rate, _ in few.grid("plain", data)]
-        for method in few.METHODS:
+        for method in lab.methods.EVERY:
             grid = few.grid(method, data)
             assert len(set(grid)) == 6
             assert {rate for rate, _ in grid} <= set(plain)
@@ -332,7 +349,7 @@ def test_pages_come_from_the_files(lab: Any, tmp_path: Path) -> None:
     few, noise, page = lab.few, lab.noise, lab.few_page
     methods = ("plain", "SHADOW", "noise", "dropout", "mixup")
     cell = replace(few.QUICK.cells[0], methods=methods)
-    plan = replace(few.QUICK, cells=(cell,), seeds=tuple(range(5)), longer=())
+    plan = replace(few.QUICK, cells=(cell,), seeds=tuple(range(5)), longer=(), fitted=())
     shift = {"plain": 0.0, "SHADOW": 0.02, "noise": -0.03, "dropout": 0.0, "mixup": 0.0}
     jitter = (0.001, -0.001, 0.002, 0.0, -0.002)
 
@@ -352,7 +369,7 @@ def test_pages_come_from_the_files(lab: Any, tmp_path: Path) -> None:
     final = [t for m in methods for t in few.final_trials(plan, cell, m, best[m])]
     few.run_missing(final[:-1], tmp_path / "final.jsonl", made)  # the last seed of mixup is missing
     found = page.few_results(plan, tmp_path)
-    text = page.few_page(plan, found, {}, "figures/few-labels.svg")
+    text = page.few_page(plan, found, {}, {}, "figures/few-labels.svg")
     assert "| SHADOW | plain | 0 | 1 | 0 | +2.00 to +2.00 |" in text
     assert "| noise | plain | 1 | 0 | 0 | -3.00 to -3.00 |" in text
     assert "| dropout | plain | 0 | 0 | 1 |" in text
@@ -360,13 +377,31 @@ def test_pages_come_from_the_files(lab: Any, tmp_path: Path) -> None:
     assert "| plain | 22.00 ± 0.71 |" in text  # 20 to 24: their standard deviation is √2.5, over √5
     assert "Planned and not complete: Digits, 8×8, 50 labels, 30 steps: mixup." in text
     assert "## Longer" not in text
-    longer = page.few_page(replace(plan, cells=(), longer=(cell,)), {}, found, "figures/few-labels.svg")
+    longer = page.few_page(replace(plan, cells=(), longer=(cell,)), {}, found, {}, "figures/few-labels.svg")
     assert "## Longer" in longer
     assert "| SHADOW | 24.00 ± 0.67 (0.01\\*, 1) |" in longer  # 22.1, 22.9, 24.2, 25, 25.8
     assert "SHADOW is worse than plain by 2.00 points." in longer
     assert "0.005\\*" in text
     page.draw_few(plan, found, tmp_path / "figures" / "few-labels.svg")
     assert (tmp_path / "figures" / "few-labels.svg").stat().st_size < 1_000_000
+
+    names = ("fitted", "fitted consistency")  # 1.5 points better than plain, and as good as noise consistency
+    shift |= {"fitted": -0.015, "fitted consistency": -0.015}
+    fit = replace(cell, methods=names)
+    few.run_missing(
+        [t for m in names for t in few.tuning_trials(plan, fit, m)], tmp_path / "tuning.jsonl", made
+    )
+    best = {m: few.choose(plan, fit, m, few.read(tmp_path / "tuning.jsonl")) for m in names}
+    few.run_missing(
+        [t for m in names for t in few.final_trials(plan, fit, m, best[m])], tmp_path / "final.jsonl", made
+    )
+    fitted = page.few_results(replace(plan, cells=(fit,)), tmp_path)
+    text = page.few_page(replace(plan, fitted=(fit,)), found, {}, fitted, "figures/few-labels.svg")
+    assert "## Shadows by the fitted reverse" in text
+    assert "| fitted | plain | 1 | 0 | 0 | -1.50 to -1.50 |" in text
+    assert "| fitted | noise | 0 | 1 | 0 | +1.50 to +1.50 |" in text
+    assert "| fitted consistency | fitted | 0 | 0 | 1 | +0.00 to +0.00 |" in text
+    assert "mixup | fitted" not in text.split("## Shadows by the fitted")[1].split("##")[0]
 
     noisy = replace(noise.QUICK, seeds=tuple(range(5)), epochs=2, mistakes=("20% flipped",))
     folder = tmp_path / "noise"

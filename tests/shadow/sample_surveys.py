@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from obverse.shadow._shadow import Reverse
 from obverse.shadow._survey import Surveyor, survey
 from obverse.shadow.charts import write_pictures
 from obverse.shadow.results import NAME, LayerSurvey, Reading, Survey
@@ -74,12 +75,17 @@ def picture_net(channels: int, side: int) -> nn.Module:
 
 
 def surveyed(
-    folder: Path, channels: int = 1, side: int = 8, most: int = 12, **more: Any
+    folder: Path,
+    channels: int = 1,
+    side: int = 8,
+    most: int = 12,
+    reverse: Reverse = "transpose",
+    **more: Any,
 ) -> tuple[Survey, Surveyor]:
     """A directory with shadow.json and pictures of a small net with random weights."""
     x = torch.rand(20, channels, side, side, generator=torch.Generator().manual_seed(1))
     y = torch.arange(20) % 3
-    tool = Surveyor(picture_net(channels, side), x)
+    tool = Surveyor(picture_net(channels, side), x, reverse=reverse)
     result = replace(survey(tool, x, y, model="net", data="noise"), **more)
     write_result(result, folder / NAME)
     write_pictures(folder, tool, x, y, tool.own.layers, classes=CLASSES, most=most)

@@ -40,8 +40,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             result = hostile(result)
             told = json.loads((folder / FOLDER / NAME).read_text())
             for row in told["rows"]:
-                row |= {"layer": ATTACK, "own": [ATTACK] * 10, "shuffled": [ATTACK] * 10}
-            (folder / FOLDER / NAME).write_text(json.dumps(told | {"given": [ATTACK] * 10}))
+                row |= {"layer": ATTACK, "labels": [[ATTACK] * 4] * 6}
+            (folder / FOLDER / NAME).write_text(json.dumps(told | {"given": [ATTACK] * 4}))
         (folder / SURVEY).write_text(result_text(result))
         made[name] = build(folder)
     return made
@@ -53,28 +53,35 @@ def test_page_is_whole_quiet_and_readable(
     browser: Any, pages: dict[str, Path], kind: str, scheme: str, size: tuple[int, int]
 ) -> None:
     shown = check_page(browser, pages[kind], (size, scheme), f"shadow-{kind}", texts=100)
-    # three curves; of a measured survey four more, of what is kept, and 10 pictures in 7 strips
-    assert len(shown) == 3 + (4 + 70 if kind == "small" else 0)
+    # three curves; of a measured survey four more, of what is kept, and 3 rows of 7 strips of 4 pictures
+    assert len(shown) == 3 + (4 + 84 if kind == "small" else 0)
     for one in shown:
         assert min(one["width"], one["height"]) >= 24
         assert one["natural"] is None or one["natural"] == 8
 
 
-def test_shadows_stand_below_their_inputs_and_beside_the_control(
+def test_inputs_shadows_fitted_images_and_controls_stand_side_by_side(
     browser: Any, pages: dict[str, Path]
 ) -> None:
     places = """
-        return [...document.querySelectorAll('.strip')].map(strip =>
-          [...strip.querySelectorAll('img')].map(e => e.getBoundingClientRect().left));
+        return [...document.querySelectorAll('.row > .ways')].slice(1).map(row =>
+          [...row.querySelectorAll('.strip')].map(strip => [
+            strip.getBoundingClientRect().left,
+            ...[...strip.querySelectorAll('img')].map(e => e.getBoundingClientRect().top)]));
     """
     open_page(browser, pages["small"], DESK, "light")
-    inputs, *strips = browser.execute_script(places)
-    assert len(strips) == 6
-    assert all(own == inputs for own in strips[::2])
-    assert all(min(other) > max(inputs) for other in strips[1::2])
+    rows = browser.execute_script(places)
+    assert len(rows) == 3
+    for row in rows:
+        assert len(row) == 7  # in one line, and in the same columns as the row above
+        assert len({top for strip in row for top in strip[1:]}) == 1
+        assert [strip[0] for strip in row] == [strip[0] for strip in rows[0]]
+        assert [strip[0] for strip in row] == sorted({strip[0] for strip in row})
     open_page(browser, pages["small"], PHONE, "light")
-    inputs, *strips = browser.execute_script(places)
-    assert all(strip == inputs for strip in strips)
+    rows = browser.execute_script(places)
+    assert all(len({strip[0] for strip in row}) == 2 for row in rows)  # two columns
+    captions = "return [...document.querySelectorAll('.caption')].filter(e => e.checkVisibility()).length"
+    assert browser.execute_script(captions) == 21
 
 
 def test_print_is_light_and_gives_pages(browser: Any, pages: dict[str, Path]) -> None:

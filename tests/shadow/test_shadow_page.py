@@ -15,10 +15,13 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch import nn
 
 from obverse._core.errors import BadInput
 from obverse.app import write_report as build
 from obverse.present.png import displayed
+from obverse.shadow._beside import REFINED, Beside
+from obverse.shadow._survey import Surveyor
 from obverse.shadow._words import RANDOM, SWITCHES, notices, summary
 from obverse.shadow.charts import (
     FOLDER,
@@ -28,8 +31,8 @@ from obverse.shadow.charts import (
     _across,
     _marks,
     choose_examples,
-    count_examples,
     draw,
+    layout,
     panels,
     read_pictures,
     spread,
@@ -40,7 +43,16 @@ from obverse.shadow.page import Gallery, gallery, render_survey, survey_page
 from obverse.shadow.results import NAME as SURVEY
 from obverse.shadow.results import Survey
 from saved import result_text
-from shadow.sample_surveys import ATTACK, CLASSES, hostile, layer, reading, sample_survey, surveyed
+from shadow.sample_surveys import (
+    ATTACK,
+    CLASSES,
+    hostile,
+    layer,
+    picture_net,
+    reading,
+    sample_survey,
+    surveyed,
+)
 from weights.test_audit_page import HUGE, TINY, Reader, words
 
 NONE = Gallery(missing="No pictures: none.")
@@ -167,7 +179,7 @@ def test_page_says_what_was_measured_and_how() -> None:
     assert "a standard error of at most 3.5 points" in text  # half a point over √200
     assert "scales calibrated on training inputs" in text.replace("scalescalibrated", "scales calibrated")
     assert "It is a function of h, the weights and fresh randomness alone" in text
-    assert "random weights" not in text
+    assert "The net has random weights" not in text
 
 
 def test_page_with_switches_says_that_shadows_are_no_functions_of_h(folder: Path) -> None:
@@ -254,24 +266,101 @@ def test_pictures_are_the_shadows_of_the_net(tmp_path: Path, channels: int) -> N
     result, tool = surveyed(tmp_path, channels)
     shown = gallery(result, tmp_path)
     x = torch.rand(20, channels, 8, 8, generator=torch.Generator().manual_seed(1))
-    x = x[choose_examples(torch.arange(20) % 3, 10)]
-    assert len(shown.inputs) == 10
+    x = x[choose_examples(torch.arange(20) % 3, 4)]
+    assert len(shown.inputs) == 4
     for place, shot in enumerate(shown.inputs):
         assert np.array_equal(pixels(shot.uri), displayed(x[place]))
     assert [row.layer.name for row in shown.rows] == ["0", "3", "6"]
+    other = tool.like("fitted")
+    ways = {
+        "transpose": (tool.own, 0),
+        "transpose-shuffled": (tool.shuffled, 0),
+        "fitted": (other.own, 0),
+        "refined": (other.own, REFINED),
+        "fitted-shuffled": (other.shuffled, 0),
+        "fitted-untrained": (other.untrained, 0),
+    }
+    assert [way.name for way in shown.ways] == list(ways)
+    assert shown.steps == REFINED
     for row in shown.rows:
-        for shadow, shots in ((tool.own, row.own), (tool.shuffled, row.shuffled)):
-            expected = displayed(shadow.of(x, row.layer.name))
+        for column, (shadow, steps) in zip(row.columns, ways.values(), strict=True):
+            images = shadow.of(x, row.layer.name, refine=steps)
             assert all(
-                np.array_equal(pixels(shot.uri), one) for shot, one in zip(shots, expected, strict=True)
+                np.array_equal(pixels(shot.uri), one)
+                for shot, one in zip(column.shots, displayed(images), strict=True)
             )
-            labels = tool.net(shadow.of(x, row.layer.name)).argmax(1)
-            assert [shot.label for shot in shots] == [CLASSES[label] for label in labels]
+            labels = tool.net(images).argmax(1)
+            assert [shot.label for shot in column.shots] == [CLASSES[label] for label in labels]
             said = tool.net(x).argmax(1)
-            assert [shot.same for shot in shots] == (labels == said).tolist()
+            assert [shot.same for shot in column.shots] == (labels == said).tolist()
     page = render_survey(result, shown)
-    assert page.count("<img ") == 10 + 3 * 20
-    assert all(uri in page for uri in (shown.inputs[0].uri, shown.rows[2].shuffled[9].uri))
+    assert page.count("<img ") == 3 * 4 * (1 + len(ways))  # each row repeats its inputs
+    assert all(uri in page for uri in (shown.inputs[0].uri, shown.rows[2].columns[5].shots[3].uri))
+
+
+def test_a_survey_of_the_fitted_reverse_has_the_same_columns_and_its_own_steps(tmp_path: Path) -> None:
+    _, tool = surveyed(tmp_path, reverse="fitted")
+    x = torch.rand(6, 1, 8, 8)
+    tool = Surveyor(tool.net, tool.inputs, reverse="fitted", refine=3)
+    write_pictures(tmp_path, tool, x, torch.arange(6) % 3, ["3"], classes=CLASSES)
+    told = read_pictures(tmp_path).told
+    assert told.steps == 3
+    assert told.rows[0].ways == (
+        "transpose", "transpose-shuffled", "fitted", "refined", "fitted-shuffled", "fitted-untrained",
+    )  # fmt: skip
+    refined = Surveyor(tool.net, tool.inputs, refine=2)
+    write_pictures(tmp_path, refined, x, torch.arange(6) % 3, ["3"], classes=CLASSES)
+    told = read_pictures(tmp_path).told
+    assert (told.steps, told.rows[0].ways[1]) == (2, "transpose-refined")
+
+
+def test_what_cannot_be_drawn_is_a_sentence(tmp_path: Path) -> None:
+    """Too few inputs to fit on; no transpose of an encoder; a module that cannot begin anew; no time."""
+    x, y = torch.rand(20, 1, 8, 8), torch.arange(20) % 3
+    few = Surveyor(picture_net(1, 8), x[:7])
+    write_pictures(tmp_path, few, x, y, ["0", "3"], classes=CLASSES)
+    told = read_pictures(tmp_path).told
+    assert told.rows[0].ways == ("transpose", "transpose-shuffled")
+    assert told.missing[0].startswith("No fitted images: expected at least 8 inputs")
+
+    class Tokens(nn.Sequential):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x.flatten(1, 2)).mean(1)
+
+    torch.manual_seed(0)
+    encoder = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    tool = Surveyor(Tokens(encoder, nn.Linear(8, 3)).eval(), x, reverse="fitted")
+    write_pictures(tmp_path, tool, x, y, tool.own.layers[:1], classes=CLASSES)
+    told = read_pictures(tmp_path).told
+    assert told.rows[0].ways[0] == "fitted"
+    assert told.missing[0].startswith("No images by the transpose: expected ")
+
+    beside = Beside(Surveyor(picture_net(1, 8), x), seconds=-1)
+    assert [tuple(images) for _, images in beside.draw(x[:2], ["0", "3"])] == 2 * [
+        ("transpose", "transpose-shuffled")
+    ]
+    assert "2 of 2 layers have no fitted images: these took longer than -1 seconds." in beside.missing[0]
+    drawn = Beside(Surveyor(picture_net(1, 8), x), seconds=1000)
+    assert {tuple(images)[2] for _, images in drawn.draw(x[:2], ["0", "3"])} == {"fitted"}
+    assert drawn.missing == []
+
+
+def test_notes_of_a_file_are_shown_as_text(copied: Path) -> None:
+    file = copied / FOLDER / NAME
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"missing": ["No time <b>", ATTACK]}))
+    page = survey_page(copied)
+    assert "No time &lt;b&gt;" in page
+    assert "script" not in Reader(page).tags
+
+
+def test_a_layer_without_a_way_has_an_empty_place(copied: Path) -> None:
+    file = copied / FOLDER / NAME
+    told = json.loads(file.read_text())
+    told["rows"][1] |= {"ways": told["rows"][1]["ways"][:2], "labels": told["rows"][1]["labels"][:2]}
+    file.write_text(json.dumps(told))
+    page = survey_page(copied)
+    assert page.count("<img ") == 3 * 4 * 7 - 4 * 4
+    assert page.count('<span class="none">–</span>') == 4
 
 
 def test_normalised_inputs_are_shown_as_pixels(tmp_path: Path) -> None:
@@ -283,7 +372,7 @@ def test_normalised_inputs_are_shown_as_pixels(tmp_path: Path) -> None:
     strips = read_pictures(tmp_path)
     first = np.asarray(Image.open(io.BytesIO(strips.inputs[0])))
     # a rounding of (x − ½)/¼·¼ + ½ may move a value by one level of 255
-    assert np.abs(first.astype(int) - displayed(x[choose_examples(y, 6)][0])).max() <= 1
+    assert np.abs(first.astype(int) - displayed(x[choose_examples(y, 4)][0])).max() <= 1
 
 
 @pytest.mark.slow
@@ -298,11 +387,14 @@ def test_large_images_are_made_smaller_and_fewer(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (3, 64, 64), (3, 512, 300), (1, 1, 1)])
 @pytest.mark.parametrize("rows", [1, 12, 40])
 def test_the_page_has_room_for_the_pictures_even_of_noise(shape: tuple[int, ...], rows: int) -> None:
-    count = count_examples(shape, rows)
-    assert 1 <= count <= 10
-    raw = count * (2 * rows + 1) * shape[0] * min(shape[1], 64) * min(shape[2], 64)
+    count, side = layout(shape, rows)
+    assert 1 <= count <= 4
+    assert side == min(64, max(shape[1:])) or (count == 1 and rows > 10)
+    shrink = side / max(shape[1:])
+    strips = 8 * rows + 1  # the input and seven ways in each row
+    raw = count * strips * shape[0] * round(shrink * shape[1]) * round(shrink * shape[2])
     # noise as PNG is 0.1 % larger than its pixels, plus some 70 bytes; in base64 four thirds of that
-    assert 4 / 3 * (1.001 * raw + 70 * count * (2 * rows + 1)) < 1_800_000
+    assert 4 / 3 * (1.001 * raw + 70 * count * strips) < 1_800_000
 
 
 def test_examples_are_one_of_each_class_before_a_second() -> None:
@@ -349,8 +441,12 @@ def test_pictures_of_an_earlier_survey_go_and_other_files_stay(tmp_path: Path) -
         "shadows.png",
         NAME,
         "shadow-input.png",
-        "shadow-01.png",
-        "shadow-01-shuffled.png",
+        "shadow-01-transpose.png",
+        "shadow-01-transpose-shuffled.png",
+        "shadow-01-fitted.png",
+        "shadow-01-refined.png",
+        "shadow-01-fitted-shuffled.png",
+        "shadow-01-fitted-untrained.png",
     }
     write_pictures(tmp_path, tool, torch.rand(3, 64), torch.arange(3), ["0"], classes=CLASSES)
     assert {file.name for file in (tmp_path / FOLDER).iterdir()} == {"shadows.png"}
@@ -381,28 +477,28 @@ def png(size: tuple[int, int], mode: str = "L") -> bytes:
         b"",
         b"not a picture",
         b"<svg onload=alert(1)>",
-        png((80, 8))[:45],
-        png((80, 9)),
+        png((32, 8))[:45],
+        png((32, 9)),
         png((8000, 8000)),
-        png((80, 8), "RGB"),
-        b"GIF89a" + png((80, 8)),
+        png((32, 8), "RGB"),
+        b"GIF89a" + png((32, 8)),
         None,
     ],
 )
 def test_a_strip_that_is_not_in_order_is_not_shown(copied: Path, content: bytes | None) -> None:
-    file = copied / FOLDER / "shadow-02.png"
+    file = copied / FOLDER / "shadow-02-fitted.png"
     file.unlink()
     if content is not None:
         file.write_bytes(content)
     page = survey_page(copied)
-    said = "No pictures: expected a strip of 10 pictures of 8×8 pixels in images/shadow-02.png; got"
+    said = "No pictures: expected a strip of 4 pictures of 8×8 pixels in images/shadow-02-fitted.png; got"
     assert said in words(Reader(page).text)
     assert str(copied) not in page
     assert "<img" not in page
 
 
 def test_a_link_to_a_picture_elsewhere_is_not_followed(copied: Path, tmp_path: Path) -> None:
-    file = copied / FOLDER / "shadow-01.png"
+    file = copied / FOLDER / "shadow-01-transpose.png"
     shutil.move(file, tmp_path / "secret.png")
     file.symlink_to(tmp_path / "secret.png")
     assert "got another file" in words(Reader(survey_page(copied)).text)
@@ -414,7 +510,7 @@ def test_a_link_to_a_picture_elsewhere_is_not_followed(copied: Path, tmp_path: P
 def test_only_pixels_get_through(copied: Path) -> None:
     from PIL.PngImagePlugin import PngInfo
 
-    file = copied / FOLDER / "shadow-01.png"
+    file = copied / FOLDER / "shadow-01-transpose.png"
     info = PngInfo()
     info.add_text("comment", "a secret text")
     Image.open(io.BytesIO(file.read_bytes())).save(file, pnginfo=info)
@@ -429,10 +525,14 @@ def test_only_pixels_get_through(copied: Path) -> None:
         ({"channels": 2}, "1 or 3 channels"),
         ({"height": 65}, "1 to 64 pixels a side"),
         ({"width": 0}, "1 to 64 pixels a side"),
-        ({"given": []}, "1 to 10 examples"),
+        ({"given": []}, "1 to 4 examples"),
         ({"said": ["a"]}, "a label for each picture"),
-        ({"rows": [{"layer": "0", "own": ["a"], "shuffled": ["a"]}]}, "a label for each picture"),
-        ({"format": 2}, "format 1"),
+        ({"rows": [{"layer": "0", "ways": ["fitted"], "labels": [["a"]]}]}, "a label for each picture"),
+        ({"rows": [{"layer": "0", "ways": ["../secret"], "labels": [["a"] * 4]}]}, "known ways down"),
+        ({"rows": [{"layer": "0", "ways": ["fitted"] * 2, "labels": [["a"] * 4] * 2}]}, "each once"),
+        ({"rows": [{"layer": "0", "ways": ["fitted"], "labels": []}]}, "known ways down"),
+        ({"missing": ["a"] * 51}, "at most 50 notes"),
+        ({"format": 1}, "format 2"),
         ({"more": 1}, "no fields but"),
     ],
 )
@@ -451,7 +551,7 @@ def test_pictures_of_layers_that_the_survey_does_not_have_are_left_out(copied: P
     told = json.loads(file.read_text())
     told["rows"][1]["layer"] = "another"
     file.write_text(json.dumps(told))
-    assert survey_page(copied).count("<img ") == 10 + 2 * 20
+    assert survey_page(copied).count("<img ") == 2 * 4 * 7
 
 
 def test_text_from_a_file_is_only_text(copied: Path) -> None:
@@ -459,8 +559,8 @@ def test_text_from_a_file_is_only_text(copied: Path) -> None:
     file = copied / FOLDER / NAME
     told = json.loads(file.read_text())
     for row in told["rows"]:
-        row |= {"layer": ATTACK, "own": [ATTACK] * 10, "shuffled": [ATTACK] * 10}
-    told |= {"given": [ATTACK] * 10, "said": [ATTACK] * 10}
+        row |= {"layer": ATTACK, "labels": [[ATTACK] * 4] * 6}
+    told |= {"given": [ATTACK] * 4, "said": [ATTACK] * 4}
     file.write_text(json.dumps(told))
     page = survey_page(copied)
     found = Reader(page)  # asserts that nothing has an on… or style attribute
@@ -469,7 +569,7 @@ def test_text_from_a_file_is_only_text(copied: Path) -> None:
     assert "alert(1)" in found.text
     assert "x" * 200 not in found.text
     assert len(found.ids) == len(set(found.ids))
-    assert found.tags.count("img") == 10 + 3 * 20
+    assert found.tags.count("img") == 3 * 4 * 7
 
 
 # --- the page as a file ----------------------------------------------------------------------------------

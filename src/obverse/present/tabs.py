@@ -10,13 +10,15 @@ from .fields import Fields
 
 
 class Subject(Protocol):
-    """What the explorer shows: a net that runs, with a calibrated shadow, and inputs to pick from."""
+    """What the explorer shows: a net, with a shadow calibrated on `inputs`, and inputs to pick from."""
 
     def __hash__(self) -> int: ...
     @property
     def net(self) -> Any: ...
     @property
     def shadow(self) -> Any: ...
+    @property
+    def inputs(self) -> Any: ...
     @property
     def weights(self) -> tuple[Any, ...]: ...
     @property

@@ -18,7 +18,8 @@ from torch.nn import functional as F
 from .._core import BadInput, Control, Labels, Source, as_inputs, as_tensor, output_of
 from ._controls import Shuffled, noisy
 from ._graph import interpret
-from ._shadow import Keep, Shadow
+from ._refit import Refit
+from ._shadow import Keep, Reverse, Shadow
 from ._trace import trace
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
@@ -90,6 +91,10 @@ class ShadowLoss(nn.Module):
         control: in place of the shadow "same" (x again), "noise" (norm-matched Gaussian noise) or
             "shuffled" (the shadow of a net with permuted weights): what a shadow has to beat.
         noise: standard deviation of the "noise" control, and of what `denoise` has to take away.
+        reverse: "transpose" or "fitted", as for `Shadow`; of a Shadow that is passed its own.
+        refit: fitted shadows are fitted anew every so many batches, at the weights of that time, on the last
+            256 inputs, and at the first batch, if the Shadow was not calibrated. With 0 the
+            fits of `Shadow.calibrate` stay as they are.
         denoise: factor of 1 − cos(x, x̃'), x̃' the shadow of x with noise added: how far the net's own shadow
             is from undoing noise. Here gradients do flow through the shadow; needs no labels.
         generator: randomness of sampling and noise, a torch.Generator or obverse.Streams; by default
@@ -112,6 +117,8 @@ class ShadowLoss(nn.Module):
         noise: float = 0.5,
         denoise: float = 0.0,
         generator: Source = None,
+        reverse: Reverse | None = None,
+        refit: int = 100,
     ) -> None:
         super().__init__()
         if not 0 <= weight < inf:
@@ -124,7 +131,13 @@ class ShadowLoss(nn.Module):
             raise BadInput("noise ≥ 0", got=noise, do="use 0.5 for pixels in [0, 1]")
         if not 0 <= denoise < inf:
             raise BadInput("a finite denoise ≥ 0", got=denoise, do="use 0 to leave it out")
-        self.shadow = net if isinstance(net, Shadow) else Shadow(net)
+        self.shadow = net if isinstance(net, Shadow) else Shadow(net, reverse=reverse or "transpose")
+        if reverse is not None and self.shadow.reverse != reverse:
+            raise BadInput(
+                "one reverse, that of the Shadow",
+                got=f"reverse={reverse!r} and a Shadow with {self.shadow.reverse!r}",
+                do="leave reverse out",
+            )
         self.weight = weight
         self.layer = self.shadow.layer(layer).name
         self.keep = self.shadow.check_keep(keep)
@@ -141,6 +154,8 @@ class ShadowLoss(nn.Module):
         if control == "shuffled":
             self._shuffled = Shuffled(self.shadow.net)
             self._shuffled_shadow = self.shadow.like(self._shuffled.copy)
+        drawn = self.shadow if self._shuffled is None else self._shuffled_shadow
+        self._refit = Refit(*(() if control in ("same", "noise") else (drawn,)), every=refit)
         self._first_batch = True
 
     def extra_repr(self) -> str:
@@ -204,6 +219,7 @@ class ShadowLoss(nn.Module):
         if self._shuffled is not None:
             self._shuffled.refresh()
             shadow = self._shuffled_shadow
+        self._refit.see(x)
         return shadow.from_hidden(
             x, h, self.layer, self.keep, self.generator, smooth=self.smooth, match_norm=self.match_norm
         )

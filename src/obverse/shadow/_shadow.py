@@ -117,6 +117,11 @@ class Shadow:
         self.graph = trace(self.net, fitted=self.reverse == "fitted", input_shape=self.input_shape)
         self._statistics = Statistics(self.graph, reference)
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether `calibrate` has found scales, or inputs to fit on."""
+        return self._level_inputs is not None or self._fits.inputs is not None
+
     def like(self, net: nn.Module) -> Shadow:
         """A Shadow of another net of the same form, set up as this one is."""
         other = Shadow(net, input_shape=self.input_shape, scale=self.scale, reverse=self.reverse)

@@ -169,7 +169,7 @@ class Surveyor:
             raise BadInput("inputs to survey", got="an empty batch", do="pass some test data")
         self.net, self.keep, self.refine, self.smooth = net, keep, refine, smooth
         self.match_norm, self.switches, self.calibrated, self.seed = match_norm, switches, calibrate, seed
-        self.reverse, self.mean = reverse, x.mean(0, keepdim=True)
+        self.reverse, self.mean, self.inputs = reverse, x.mean(0, keepdim=True), x
         if reverse == "fitted" and not calibrate:
             raise BadInput("calibration for the fitted reverse", got="none", do="leave out --no-calibrate")
         if reverse == "fitted" and switches:
@@ -194,10 +194,28 @@ class Surveyor:
                 shadow.scale = "theory"
         self.seconds = time.perf_counter() - began
 
-    def shadows(self, shadow: Shadow, x: Tensor, h: Tensor, layer: str, place: int = 0) -> Tensor:
-        """Shadows of x from a layer; what is dropped depends on the seed, the layer and the place alone."""
+    def like(self, reverse: Reverse) -> Surveyor:
+        """That of another reverse, calibrated on the same inputs; refinement and switches are left out."""
+        return Surveyor(
+            self.net,
+            self.inputs,
+            keep=self.keep,
+            smooth=self.smooth,
+            match_norm=self.match_norm,
+            seed=self.seed,
+            reverse=reverse,
+        )
+
+    def shadows(
+        self, shadow: Shadow, x: Tensor, h: Tensor, layer: str, place: int = 0, refine: int | None = None
+    ) -> Tensor:
+        """Shadows of x from a layer; what is dropped depends on the seed, the layer and the place alone.
+
+        `refine` in place of the survey's own steps.
+        """
         generator = torch.Generator(x.device).manual_seed(zlib.crc32(f"{self.seed}/{layer}/{place}".encode()))
-        how: Any = {"smooth": self.smooth, "match_norm": self.match_norm, "refine": self.refine}
+        steps = self.refine if refine is None else refine
+        how: Any = {"smooth": self.smooth, "match_norm": self.match_norm, "refine": steps}
         if self.switches:
             return shadow.of(x, layer, self.keep, generator, switches=True, **how)
         return shadow.from_hidden(x, h, layer, self.keep, generator, **how)

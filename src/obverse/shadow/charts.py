@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._core import Record, explained, make_inside, read_record, record_text, text, write_text
+from .._core import Progress, Record, explained, make_inside, read_record, record_text, text, write_text
 from ..present import Axis, Pixels, axis_for, coordinate, displayed, png_bytes, read_png, save_png
+from ._beside import WAYS, Beside, order
 from ._survey import Surveyor
 from .results import Survey
 
@@ -145,30 +146,33 @@ def _marks(count: int) -> list[int]:
     return [0, *inner, count - 1]
 
 
-FORMAT = 1
+FORMAT = 2
 FOLDER, NAME, INPUT = "images", "shadow-pictures.json", "shadow-input.png"
 RECORD = f"{FOLDER}/{NAME}"  # what makes pictures those of the result beside them
 LONGEST = 64  # pixels a side; more would not be seen at the size of the page
-MOST_EXAMPLES = 10
+MOST_EXAMPLES = 4  # beside each other in each column
 MOST_ROWS = 40
 ROWS = 12  # layers in the picture, unless told otherwise
 BUDGET = 1_000_000  # bytes of pixels: noise does not compress, and the page should stay below 2 MB
 MOST_BYTES = 2**20  # of one strip
-_OURS = re.compile(r"shadow-(input|pictures|\d\d(-shuffled)?)\.(png|json)")
+MOST_NOTES = 50
+_OURS = re.compile(r"shadow-(input|pictures|\d\d(-[a-z-]{1,30})?)\.(png|json)")
 
 
 @dataclass(frozen=True)
 class PictureRow(Record):
-    """The labels that the net gives to the shadows of the examples from one layer; "" for none."""
+    """The ways down from one layer that were drawn, in the order of WAYS, and the labels that the net gives
+    to the images of each; "" for none."""
 
     layer: str
-    own: tuple[str, ...]
-    shuffled: tuple[str, ...]
+    ways: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
 class Pictures(Record):
-    """Examples that were drawn: the label each has, and the one that the net gives it; "" for none."""
+    """Examples that were drawn: the label each has, and the one that the net gives it; "" for none. `steps`
+    are those of the refined images; `missing` are sentences about what is not there."""
 
     channels: int
     height: int
@@ -176,13 +180,17 @@ class Pictures(Record):
     given: tuple[str, ...]
     said: tuple[str, ...]
     rows: tuple[PictureRow, ...]
+    steps: int
+    missing: tuple[str, ...]
 
     checks: ClassVar[Any] = (
         ("1 or 3 channels", lambda one: one.channels in (1, 3)),
         (f"pictures of 1 to {LONGEST} pixels a side", lambda one: _fits(one.height) and _fits(one.width)),
         (f"1 to {MOST_EXAMPLES} examples", lambda one: 1 <= len(one.given) <= MOST_EXAMPLES),
         (f"at most {MOST_ROWS} rows", lambda one: len(one.rows) <= MOST_ROWS),
+        ("known ways down, each once", lambda one: all(map(_in_order, one.rows))),
         ("a label for each picture", lambda one: _counts(one) == {len(one.given)}),
+        (f"at most {MOST_NOTES} notes", lambda one: len(one.missing) <= MOST_NOTES),
     )
 
 
@@ -190,8 +198,12 @@ def _fits(side: int) -> bool:
     return 1 <= side <= LONGEST
 
 
+def _in_order(row: PictureRow) -> bool:
+    return len(row.labels) == len(row.ways) and row.ways == tuple(way.name for way in order(row.ways))
+
+
 def _counts(one: Pictures) -> set[int]:
-    return {len(one.said)} | {len(labels) for row in one.rows for labels in (row.own, row.shuffled)}
+    return {len(one.said)} | {len(labels) for row in one.rows for labels in row.labels}
 
 
 def why_not(shape: Sequence[int]) -> str:
@@ -210,11 +222,15 @@ def spread(names: Sequence[str], most: int) -> tuple[str, ...]:
     return tuple(names[round(place * (len(names) - 1) / (most - 1))] for place in range(most))
 
 
-def count_examples(shape: Sequence[int], rows: int) -> int:
-    """How many examples the page has room for."""
+def layout(shape: Sequence[int], rows: int) -> tuple[int, int]:
+    """(examples, longest side in pixels) for which the page has room; each row repeats the inputs."""
     channels, height, width = shape
-    size = channels * min(height, LONGEST) * min(width, LONGEST)
-    return max(1, min(MOST_EXAMPLES, BUDGET // (size * (2 * rows + 1))))
+    strips = rows * (len(WAYS) + 1) + 1
+    factor = min(1.0, LONGEST / max(height, width))
+    size = channels * max(1.0, height * factor) * max(1.0, width * factor)
+    count = max(1, min(MOST_EXAMPLES, int(BUDGET / (size * strips))))
+    shrink = min(1.0, (BUDGET / (size * strips * count)) ** 0.5)
+    return count, max(1, int(factor * shrink * max(height, width)))
 
 
 def choose_examples(y: Tensor, count: int) -> Tensor:
@@ -222,8 +238,8 @@ def choose_examples(y: Tensor, count: int) -> Tensor:
     turn = torch.zeros_like(y)
     for label in y.unique():
         turn[y == label] = torch.arange(int((y == label).sum()))
-    order = sorted(range(len(y)), key=lambda row: (int(turn[row]), int(y[row])))[:count]
-    return torch.tensor(sorted(order, key=lambda row: (int(y[row]), row)), dtype=torch.int64)
+    chosen = sorted(range(len(y)), key=lambda row: (int(turn[row]), int(y[row])))[:count]
+    return torch.tensor(sorted(chosen, key=lambda row: (int(y[row]), row)), dtype=torch.int64)
 
 
 def write_pictures(
@@ -236,8 +252,10 @@ def write_pictures(
     classes: Sequence[str],
     restore: Callable[[Tensor], Tensor] = lambda x: x,
     most: int = ROWS,
+    progress: Progress | None = None,
 ) -> None:
-    """Draw examples out of x from at most `most` of the layers; `restore` turns inputs into pixels again.
+    """Draw examples out of x from at most `most` of the layers, by every way down; `restore` turns inputs
+    into pixels again.
 
     What an earlier survey left in the folder is removed, also where the inputs are no images.
     """
@@ -250,23 +268,29 @@ def write_pictures(
     if why_not(x.shape[1:]):
         return
     names = spread(layers, most)
-    chosen = choose_examples(y, count_examples(x.shape[1:], len(names)))
+    count, side = layout(tuple(x.shape[1:]), len(names))
+    chosen = choose_examples(y, count)
     x, y = x[chosen], y[chosen]
 
     def labels(inputs: Tensor) -> tuple[str, ...]:
         found = surveyor.labels(inputs)
         return ("",) * len(inputs) if found is None else tuple(_name(one, classes) for one in found.tolist())
 
-    first = _strip(displayed(restore(x)))
+    first = _strip(displayed(restore(x)), side)
     save_png(images / INPUT, first)
+    beside = Beside(surveyor)
     rows = []
-    for place, (layer, own, shuffled) in enumerate(surveyor.draw(x, names), start=1):
-        for file, shadows in zip(_files(place), (own, shuffled), strict=True):
-            save_png(images / file, _strip(displayed(restore(shadows))))
-        rows.append(PictureRow(layer, labels(own), labels(shuffled)))
+    for place, (layer, found) in enumerate(beside.draw(x, names), start=1):
+        if progress:
+            progress(place - 1, len(names), f"images of {layer}")
+        for way, shadows in found.items():
+            save_png(images / _file(place, way), _strip(displayed(restore(shadows)), side))
+        rows.append(PictureRow(layer, tuple(found), tuple(labels(shadows) for shadows in found.values())))
     given = tuple(_name(one, classes) for one in y.tolist())
     channels = 1 if first.mode == "L" else 3
-    told = Pictures(channels, first.height, first.width // len(x), given, labels(x), tuple(rows))
+    width = first.width // len(x)
+    missing = tuple(beside.missing[:MOST_NOTES])
+    told = Pictures(channels, first.height, width, given, labels(x), tuple(rows), beside.steps, missing)
     write_text(images / NAME, record_text(told, FORMAT))
 
 
@@ -274,17 +298,17 @@ def _name(label: int, classes: Sequence[str]) -> str:
     return classes[label] if label < len(classes) else str(label)
 
 
-def _files(place: int) -> tuple[str, str]:
-    return f"shadow-{place:02d}.png", f"shadow-{place:02d}-shuffled.png"
+def _file(place: int, way: str) -> str:
+    return f"shadow-{place:02d}-{way}.png"
 
 
-def _strip(pixels: Pixels) -> Image:
-    """Images side by side, made smaller where they are larger than LONGEST."""
+def _strip(pixels: Pixels, longest: int) -> Image:
+    """Images side by side, made smaller where they are larger than that."""
     from PIL import Image
 
     pictures = [Image.fromarray(one) for one in pixels]
     width, height = pictures[0].size
-    factor = min(1.0, LONGEST / max(width, height))
+    factor = min(1.0, longest / max(width, height))
     size = (max(1, round(width * factor)), max(1, round(height * factor)))
     strip = Image.new(pictures[0].mode, (size[0] * len(pictures), size[1]))
     for place, picture in enumerate(pictures):
@@ -299,7 +323,7 @@ class Strips:
 
     told: Pictures
     inputs: tuple[bytes, ...]
-    rows: tuple[tuple[tuple[bytes, ...], tuple[bytes, ...]], ...]  # of the net, and of its shuffled copy
+    rows: tuple[tuple[tuple[bytes, ...], ...], ...]  # of each row its ways, in the order of the row
 
 
 def read_pictures(folder: Path) -> Strips | None:
@@ -312,10 +336,9 @@ def read_pictures(folder: Path) -> Strips | None:
     def read(name: str) -> tuple[bytes, ...]:
         return _pictures(images / name, told)
 
-    rows = []
-    for place in range(1, len(told.rows) + 1):
-        own, shuffled = _files(place)
-        rows.append((read(own), read(shuffled)))
+    rows = [
+        tuple(read(_file(place, way)) for way in row.ways) for place, row in enumerate(told.rows, start=1)
+    ]
     return Strips(told, read(INPUT), tuple(rows))
 
 

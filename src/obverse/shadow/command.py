@@ -110,7 +110,8 @@ def shadow(
     """How far up can a net still draw its input? The shadows of every layer, measured and shown.
 
     Each beside the control: the same net with the entries of each of its weights shuffled; with
-    --reverse fitted also with fresh random weights.
+    --reverse fitted also with fresh random weights. With --out the page shows input, shadow, fitted and
+    refined image and the controls for each layer side by side, whichever reverse is measured.
 
     Example: obverse shadow mynets:resnet --weights resnet.safetensors --data mnist --out shadows/resnet
     """

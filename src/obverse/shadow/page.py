@@ -6,12 +6,14 @@ of `shadow_plot` is put in as it is, and pictures as the PNGs that `shadow_strip
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .._core import FIXED, NONE, ObverseError, at_most, named, pairs, plain, seconds, shape
 from ..present import SCALING, ResultType, data_uri, markup, registry, render_page
+from ._beside import Way, order
 from ._words import cosine, digits, kept, notices, percent, subject, summary
 from .charts import Strips, draw, kept_panels, panels, read_pictures, why_not
 from .results import FORMAT, NAME, LayerSurvey, Survey, read_survey
@@ -28,13 +30,20 @@ class Shot:
 
 
 @dataclass(frozen=True)
+class Column:
+    """The images of one layer by one way down; none where it was not drawn."""
+
+    way: Way
+    shots: tuple[Shot, ...]
+
+
+@dataclass(frozen=True)
 class Row:
-    """The shadows of one layer, by the net and by its shuffled copy."""
+    """The images of one layer, side by side."""
 
     number: int
     layer: LayerSurvey
-    own: tuple[Shot, ...]
-    shuffled: tuple[Shot, ...]
+    columns: tuple[Column, ...]
 
 
 @dataclass(frozen=True)
@@ -42,9 +51,12 @@ class Gallery:
     """The pictures of the page, or the sentence that says why there are none."""
 
     inputs: tuple[Shot, ...] = ()
+    ways: tuple[Way, ...] = ()
     rows: tuple[Row, ...] = ()
     missing: str = ""
     left_out: int = 0  # layers without a picture
+    steps: int = 0  # of the refined images
+    notes: tuple[str, ...] = ()  # what is not there, from the file
 
 
 def survey_page(path: Path) -> str:
@@ -77,23 +89,29 @@ def shots(survey: Survey, strips: Strips) -> Gallery:
             zip(strips.inputs, told.said, told.given, strict=True), start=1
         )
     )
+    kept = [(row, pngs) for row, pngs in zip(told.rows, strips.rows, strict=True) if row.layer in numbers]
+    ways = tuple(order({name for row, _ in kept for name in row.ways}))
     rows = []
-    for row, (own, shuffled) in zip(told.rows, strips.rows, strict=True):
-        if row.layer not in numbers:
-            continue
+    for row, pngs in kept:
         number = numbers[row.layer]
-        made = [
-            tuple(
-                _shot(png, label, said, f"{words} of input {place} from layer {number}")
-                for place, (png, label, said) in enumerate(zip(pngs, labels, told.said, strict=True), start=1)
-            )
-            for pngs, labels, words in (
-                (own, row.own, "Shadow"),
-                (shuffled, row.shuffled, "Shadow by shuffled weights"),
-            )
-        ]
-        rows.append(Row(number, survey.layers[number - 1], made[0], made[1]))
-    return Gallery(inputs, tuple(rows), left_out=len(survey.layers) - len(rows))
+        drawn = dict(zip(row.ways, zip(pngs, row.labels, strict=True), strict=True))
+        columns = tuple(
+            Column(way, _shots(way, number, told.said, *drawn.get(way.name, ((), ())))) for way in ways
+        )
+        rows.append(Row(number, survey.layers[number - 1], columns))
+    left_out = len(survey.layers) - len(rows)
+    notes = tuple(plain(one, 400) for one in told.missing)
+    return Gallery(inputs, ways, tuple(rows), left_out=left_out, steps=told.steps, notes=notes)
+
+
+def _shots(
+    way: Way, number: int, said: Sequence[str], pngs: Sequence[bytes], labels: Sequence[str]
+) -> tuple[Shot, ...]:
+    found = zip(pngs, labels, said, strict=True) if pngs else ()
+    return tuple(
+        _shot(png, label, other, f"{way.words} of input {place} from layer {number}")
+        for place, (png, label, other) in enumerate(found, start=1)
+    )
 
 
 def _shot(png: bytes, label: str, other: str, alt: str) -> Shot:
@@ -118,6 +136,7 @@ def render_survey(survey: Survey, pictures: Gallery) -> str:
         subject=subject(survey),
         gallery=pictures,
         count=max(1, len(pictures.inputs)),
+        ways=len(pictures.ways),
         scaling=SCALING,
         panels=[(panel, markup(draw(panel))) for panel in panels(survey)],
         kept=kept(survey),

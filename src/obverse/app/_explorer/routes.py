@@ -34,6 +34,7 @@ def about_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
 ROUTES: Mapping[str, Answer] = {"about": about_answer} | {
     name: answer for tab in TABS for name, answer in tab.answers.items()
 }
+SLOW = ("shadow", "ways", "audit", "others")  # questions with a thread each, and all others in one
 PATIENCE = 0.2  # seconds a thread that is to end is waited for
 SMALL = 2**22  # weights: below, a second thread costs a slider more than it gives
 
@@ -45,7 +46,7 @@ class Router:
         self._subject, self._secret = subject, secret
         small = sum(one.rows * one.columns for one in subject.weights) <= SMALL
         threads = partial(torch.set_num_threads, 1 if small else torch.get_num_threads())
-        self._workers = {name: Worker(f"explore-{name}", threads) for name in ("shadow", "audit", "others")}
+        self._workers = {name: Worker(f"explore-{name}", threads) for name in SLOW}
 
     def ask(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer, or whatever error it ended with."""

@@ -28,11 +28,13 @@ def _as_it_is(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A net that runs, with a calibrated shadow. `apply` makes net inputs of pixels, `undo` the reverse."""
+    """A net that runs, with a shadow calibrated on `inputs`. `apply` makes net inputs of pixels, `undo` the
+    reverse."""
 
     name: str
     net: nn.Module
     shadow: Shadow
+    inputs: Tensor  # of the training data, as the net gets them
     pixels: Tensor  # of the gallery, as they are drawn
     labels: tuple[int, ...]  # of the gallery
     classes: tuple[str, ...]
@@ -55,7 +57,8 @@ class Subject:
         """Calibrates the shadow on training inputs; the gallery are test inputs, drawn with the seed."""
         net = net.eval()
         shadow = Shadow(net, input_shape=data.input_shape)
-        shadow.calibrate(apply(data.train_x[:CALIBRATION]))
+        inputs = apply(data.train_x[:CALIBRATION])
+        shadow.calibrate(inputs)
         step = _seconds_of_a_step(shadow, apply(data.test_x[:1]))
         order = torch.randperm(len(data.test_y), generator=torch.Generator().manual_seed(seed))[:GALLERY]
         order = order[torch.argsort(data.test_y[order], stable=True)]
@@ -63,6 +66,7 @@ class Subject:
             name=name,
             net=net,
             shadow=shadow,
+            inputs=inputs,
             pixels=data.test_x[order],
             labels=tuple(data.test_y[order].tolist()),
             classes=data.classes,

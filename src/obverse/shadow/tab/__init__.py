@@ -1,5 +1,5 @@
 """Two tabs of the explorer: a net's shadow, and the theory beside simulations."""
 
-from . import _bench, _shadow
+from . import _bench, _ways
 
-TABS = (_shadow.TAB, _bench.TAB)
+TABS = (_ways.TAB, _bench.TAB)

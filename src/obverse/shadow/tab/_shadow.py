@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...present import Fields, Subject, Tab, picture
+from ...present import Fields, Subject, picture
 
 SAMPLES = 8  # shadows of one input, where sampling makes them differ
 PATIENCE = 2.0  # seconds for all of it: a net that is too slow for that gets fewer samples, then fewer steps
@@ -111,11 +111,3 @@ def _hidden(before: Tensor, after: Tensor) -> dict[str, Any]:
 def _short(values: Tensor) -> list[float]:
     """Six digits: more than can be drawn."""
     return [float(f"{value:.6g}") for value in torch.nan_to_num(values.double()).tolist()]
-
-
-TAB = Tab(
-    "shadow.js",
-    "shadow/tab/shadow.js",
-    {"shadow": shadow_answer},
-    lambda subject: {"shadow": {"most_smooth": MOST_SMOOTH, "most_refine": MOST_REFINE}},
-)

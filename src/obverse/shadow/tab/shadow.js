@@ -5,7 +5,7 @@ import { colour, decoded, draw, el, numbers, onScheme, percent, problem, rgb, sa
 export function shadowTab(panel, about) {
   const { net, shadow: limits } = about;
   const image = net.shape.length === 3;
-  const state = { index: 0, painted: new Map(), seed: 0 };
+  const state = { index: 0, painted: new Map(), seed: 0, compared: "", asked: limits.small };
   let answer = null;
 
   const layer = slider({
@@ -41,6 +41,7 @@ export function shadowTab(panel, about) {
   const cloud = el("div", {});
   const chances = el("div", {});
   const trouble = el("div", {});
+  const ways = el("div", { id: "ways" }), waysTrouble = el("div", {}), waysState = el("p", { class: "note", id: "ways-state" });
 
   panel.append(
     el("p", {}, "A net run backwards with transposed weights draws inputs that it would see in the same way: its shadow. ",
@@ -55,7 +56,11 @@ export function shadowTab(panel, about) {
             el("figure", {}, el("h3", {}, "The hidden layer before and after"), before, after, units),
             el("figure", {}, el("h3", {}, "Each unit: before across, after up"), cloud,
               el("figcaption", {}, "On the line: given back exactly. On the horizontal axis: lost. On the vertical axis: made up."))),
-          el("figure", {}, el("h3", {}, "Label probabilities"), chances)))));
+          el("figure", {}, el("h3", {}, "Label probabilities"), chances)))),
+    el("h2", {}, "What each layer still sees, side by side"),
+    el("p", {}, "The same input from every layer, with nothing dropped. Shadow: transposed weights, what the weights generate. Fitted: linear maps fitted on training inputs, what h contains among inputs like those; refined: that, and some gradient steps. Nets with shuffled or untrained weights can give good fitted images, too: only the difference speaks of training."),
+    limits.small ? null : el("p", {}, el("button", { type: "button", class: "plain", id: "ask-ways", onclick: (event) => { event.target.parentElement.remove(); state.asked = true; compare(); } }, "Fit the ways down: minutes for a net of this size")),
+    waysTrouble, waysState, ways);
 
   function pick(index) {
     state.index = index;
@@ -86,7 +91,51 @@ export function shadowTab(panel, about) {
     render();
     const asked = refine.value, fewer = answer.refined < asked ? `${answer.refined} of ${asked} steps: this net takes too long for more` : "";
     tiles.show("time", `${Math.round(performance.now() - began)} ms`, fewer);
+    const shown = JSON.stringify(input) + state.index;
+    if (shown !== state.compared) { state.compared = shown; if (state.asked) compare(); }
   });
+
+  /** Layer by layer, from the lowest up; begins anew when another input is chosen. */
+  const compare = newest(async () => {
+    const mine = state.compared, chosen = spread(net.layers, limits.most_layers);
+    for (const [at, one] of chosen.entries()) {
+      if (mine !== state.compared) return;
+      waysState.textContent = `Layer ${at + 1} of ${chosen.length}…`;
+      const painted = [...state.painted];
+      const input = painted.length ? { places: painted.map(([place]) => place), values: painted.map(([, value]) => value) } : {};
+      try {
+        const found = await ask("ways", { index: state.index, ...input, layer: one.name });
+        if (mine !== state.compared) return;
+        showWays(at, found);
+        if (at === chosen.length - 1) {
+          waysState.textContent = [`Refined: ${found.steps} gradient steps. ✗: the net calls it something else than the input.`, ...found.missing].join(" ");
+        }
+        problem(waysTrouble, null);
+      } catch (error) {
+        problem(waysTrouble, error);
+        waysState.textContent = "";
+        return;
+      }
+    }
+  });
+
+  function showWays(at, found) {
+    const row = el("section", { class: "layer" },
+      el("div", { class: "top" }, el("h3", {}, found.layer)),
+      el("ul", { class: "strip" }, way({ title: "input", words: "The input", picture: found.input, label: found.label, cosine: null }, found.label),
+        found.ways.map((one) => way(one, found.label))));
+    if (ways.children[at]) ways.children[at].replaceWith(row); else ways.append(row);
+  }
+
+  function way(one, given) {
+    const canvas = el("canvas", { role: "img" });
+    draw(canvas, one.picture);
+    const called = one.label === null ? "" : `${one.label === given ? "" : "✗ "}${net.classes[one.label] ?? one.label}`;
+    const near = one.cosine === null ? "" : `cosine ${short(one.cosine, 2)}`;
+    const numbers = [called, near].filter(Boolean).join(", ");
+    canvas.setAttribute("aria-label", `${one.words}${numbers ? `: ${numbers}` : ""}`);
+    return el("li", {}, canvas, el("span", {}, one.title), el("small", {}, numbers));
+  }
 
   function render() {
     const { recovery, cosine, hidden } = answer;
@@ -215,6 +264,12 @@ function painter(net, state, change) {
       render();
     },
   };
+}
+
+/** At most so many, evenly chosen, first and last among them. */
+function spread(all, most) {
+  if (all.length <= most) return all;
+  return Array.from({ length: most }, (_, place) => all[Math.round(place * (all.length - 1) / (most - 1))]);
 }
 
 /** A row of thin bars, one a unit. */
