@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -121,7 +122,7 @@ def train(net: nn.Module, data: Dataset, recipe: Recipe, until: float = inf) -> 
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, recipe.rate, epochs=recipe.epochs, steps_per_epoch=batches, cycle_momentum=False
     )
-    parts = {"net": net, "optimizer": optimizer, "schedule": schedule}
+    parts: dict[str, Any] = {"net": net, "optimizer": optimizer, "schedule": schedule}
     first = 0
     if recipe.unfinished.exists():
         kept = torch.load(recipe.unfinished, weights_only=True)

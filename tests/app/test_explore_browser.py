@@ -138,6 +138,26 @@ def test_the_theory_bench_draws_its_curve_and_then_its_points(browser, address):
     assert errors(browser) == []
 
 
+def test_every_layer_is_shown_by_every_way_down(browser, address):
+    resize(browser, DESK)
+    open_tab(browser, address, "shadow")
+    errors(browser)
+    count = "return document.querySelectorAll('#ways .layer').length"
+    layers = "return Number(document.getElementById('layer').max) + 1"
+    wait(browser, lambda: browser.execute_script(count) == browser.execute_script(layers), "all layers")
+    wait(browser, lambda: text(browser, "#ways-state").startswith("Refined: 10 gradient steps"), "the end")
+    words = "return [...document.querySelectorAll('#ways .layer:first-child span')].map(e => e.textContent)"
+    assert browser.execute_script(words) == [
+        "input", "shadow (transpose)", "shadow, weights shuffled", "fitted", "fitted, refined",
+        "fitted, weights shuffled", "fitted, untrained",
+    ]  # fmt: skip
+    shown = text(browser, "#ways")
+    browser.execute_script("document.querySelectorAll('.gallery button')[20].click()")
+    wait(browser, lambda: text(browser, "#ways") != shown, "those of another input")
+    assert "null" not in text(browser, "#panel-shadow")
+    assert errors(browser) == []
+
+
 def test_picking_and_painting(browser, address):
     open_tab(browser, address, "shadow")
     from selenium.webdriver import ActionChains

@@ -12,8 +12,12 @@ from obverse._core.errors import BadInput
 from obverse.app._explorer import Subject
 from obverse.data import Dataset
 from obverse.present.fields import Fields
+from obverse.present.pictures import picture
 from obverse.shadow import recovery, smooth
+from obverse.shadow._beside import REFINED
+from obverse.shadow._survey import Surveyor
 from obverse.shadow.tab._shadow import PATIENCE, SAMPLES, affordable, shadow_answer
+from obverse.shadow.tab._ways import ways_answer
 
 BODY = {"index": 3, "layer": "h2", "keep": 1.0, "smooth": 0, "refine": 0, "match_norm": False, "seed": 0}
 
@@ -172,3 +176,52 @@ def test_flat_inputs_and_a_net_that_wants_other_numbers():
 def test_what_is_out_of_bounds_is_refused(subject, wrong):
     with pytest.raises(BadInput):
         ask(subject, **wrong)
+
+
+# --- every way down, side by side ------------------------------------------------------------------------
+
+
+def ask_ways(subject, **changes):
+    return ways_answer(subject, Fields({"index": 3, "layer": "h2"} | changes))
+
+
+def test_every_way_is_that_of_the_library(subject):
+    x, found = subject.pixels[3:4], ask_ways(subject)
+    tool = Surveyor(subject.net, subject.inputs, reverse="fitted")
+    wanted = {
+        "Shadow": subject.shadow.of(x, "h2"),
+        "Fitted image": tool.own.of(x, "h2"),
+        "Refined fitted image": tool.own.of(x, "h2", refine=found["steps"]),
+        "Fitted image by shuffled weights": tool.shuffled.of(x, "h2"),
+        "Fitted image by an untrained net": tool.untrained.of(x, "h2"),
+    }
+    told = {one["words"]: one for one in found["ways"]}
+    assert [one["control"] for one in found["ways"]] == [False, True, False, False, True, True]
+    assert told.keys() == wanted.keys() | {"Shadow by shuffled weights"}
+    for words, image in wanted.items():
+        assert told[words]["picture"] == picture(image[0]), words
+        cosine = float(torch.nn.functional.cosine_similarity(image.flatten(1), x.flatten(1)))
+        assert told[words]["cosine"] == pytest.approx(cosine, abs=1e-6)  # float32
+        assert told[words]["label"] == int(subject.net(image).argmax())
+    assert (found["label"], found["missing"]) == (int(subject.net(x).argmax()), [])
+    assert found["steps"] == REFINED
+    assert found == ask_ways(subject)
+
+
+def test_ways_of_what_was_painted_and_of_slow_nets(subject):
+    painted = {"places": [9, 10], "values": [1.0, 0.25]}
+    assert ask_ways(subject, **painted)["ways"] != ask_ways(subject)["ways"]
+    slow = replace(subject, step=0.5)
+    assert ask_ways(slow)["steps"] == 2  # PATIENCE over the time of a step, but the two of the image itself
+    with pytest.raises(BadInput):
+        ask_ways(subject, layer="h9")
+
+
+def test_ways_of_nets_without_labels_and_without_training_inputs():
+    net = nn.Sequential(nn.Flatten(), nn.Linear(16, 9), nn.Unflatten(1, (1, 3, 3)))
+    x, y = torch.rand(20, 1, 4, 4), torch.arange(20) % 2
+    found = ask_ways(Subject.of("map", net, Dataset("d", x, y, x, y, ("a", "b"))), layer="1")
+    assert {one["label"] for one in found["ways"]} == {None}
+    few = Subject.of("few", net, Dataset("d", x[:5], y[:5], x, y, ("a", "b")))
+    with pytest.raises(BadInput, match="at least 8 inputs"):
+        ask_ways(few, layer="1")

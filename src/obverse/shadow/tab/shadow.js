@@ -57,9 +57,9 @@ export function shadowTab(panel, about) {
             el("figure", {}, el("h3", {}, "Each unit: before across, after up"), cloud,
               el("figcaption", {}, "On the line: given back exactly. On the horizontal axis: lost. On the vertical axis: made up."))),
           el("figure", {}, el("h3", {}, "Label probabilities"), chances)))),
-    el("h2", {}, "What each layer still sees, side by side"),
+    el("h2", { class: "apart" }, "What each layer still sees, side by side"),
     el("p", {}, "The same input from every layer, with nothing dropped. Shadow: transposed weights, what the weights generate. Fitted: linear maps fitted on training inputs, what h contains among inputs like those; refined: that, and some gradient steps. Nets with shuffled or untrained weights can give good fitted images, too: only the difference speaks of training."),
-    limits.small ? null : el("p", {}, el("button", { type: "button", class: "plain", id: "ask-ways", onclick: (event) => { event.target.parentElement.remove(); state.asked = true; compare(); } }, "Fit the ways down: minutes for a net of this size")),
+    ...limits.small ? [] : [el("p", {}, el("button", { type: "button", class: "plain", id: "ask-ways", onclick: (event) => { event.target.parentElement.remove(); state.asked = true; compare(); } }, "Fit the ways down: minutes for a net of this size"))],
     waysTrouble, waysState, ways);
 
   function pick(index) {
