@@ -5,8 +5,9 @@
 
 On the nets, layers and images of run.py: one pass of the fitted reverse, some refinement steps from there,
 and its controls. The optimizer's results are those of run.py; its first iterations are run again beside: they
-tell whether the nets are the same ones, and how long an iteration takes here and now. Times are compared
-within this run. Every layer is written down once it is measured. Results in results/fitted.json.
+tell whether the nets are the same ones, and how long an iteration takes here and now. Where the nets are
+others (trained on another machine), all its iterations are run again. Times are compared within this run.
+Every layer is written down once it is measured. Results in results/fitted.json.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from .trained_nets import RECIPES, Trained, load_trained, test_error
 
 FILE = FOLDER / "fitted.json"
 CLOCK = 25  # iterations of the optimizer that are run again
+SAME = 0.01  # its recovery error after these may differ by so much of itself, or the net is another one
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,19 @@ class Fitted:
             "fitted, untrained": estimate_norms(fresh, some),
         }
         self.shadows = {name: Shadow(net, reverse="fitted") for name, net in nets.items()}
-        for shadow in self.shadows.values():
+        self.transpose = Shadow(trained.net)
+        for shadow in (*self.shadows.values(), self.transpose):
             shadow.calibrate(some)
 
 
 def methods(
-    fitted: Fitted, trained: Trained, layer: str, settings: dict[str, Any], steps: Sequence[int], plan: Plan
+    fitted: Fitted,
+    trained: Trained,
+    layer: str,
+    settings: dict[str, Any],
+    marks: tuple[int, ...],
+    steps: Sequence[int],
+    plan: Plan,
 ) -> dict[str, Method]:
     def control(shadow: Shadow) -> Method:
         return once(lambda x: shadow.of(x, layer), repetitions=5)
@@ -75,9 +84,10 @@ def methods(
 
     features = features_of(trained.net, layer)
     return {
+        "shadow": control(fitted.transpose),
         **{name: control(shadow) for name, shadow in fitted.shadows.items()},
         **{f"refine {count}": refined(count) for count in steps},
-        "optimizer": optimizer(features, (CLOCK,), settings, plan.seed),
+        "optimizer": optimizer(features, marks, settings, plan.seed),
     }
 
 
@@ -88,7 +98,13 @@ def measure_layer(trained: Trained, fitted: Fitted, layer: str, stored: dict[str
     fit_seconds = perf_counter() - began
     x = trained.data.test_x[: plan.images]
     rows, images = [], {"original": x}
-    sides = methods(fitted, trained, layer, stored["settings"], ours.refine, plan)
+    settings = stored["settings"]
+    clock = optimizer(features_of(trained.net, layer), (CLOCK,), settings, plan.seed)
+    again = quality(trained, layer, x, torch.cat([clock(part)[CLOCK][1] for part in x.split(plan.batch)]))
+    before = next(r for r in stored["rows"] if (r["method"], r["steps"]) == ("optimizer", CLOCK))
+    same = abs(again["error"] / before["error"] - 1) < SAME
+    marks = (CLOCK,) if same else plan.iterations
+    sides = methods(fitted, trained, layer, settings, marks, ours.refine, plan)
     for name, batches in alternate(sides, list(x.split(plan.batch))).items():
         for steps in batches[0]:
             twin = torch.cat([one[steps][1] for one in batches])
@@ -105,7 +121,14 @@ def measure_layer(trained: Trained, fitted: Fitted, layer: str, stored: dict[str
     pictures = {f"{name} 0": images[name] for name in fitted.shadows}
     pictures["refined 10"] = images["refine 10"]
     keep_fitted(trained.name, layer, images["original"], pictures)
-    return {"rows": rows, "single": single, "fit_seconds": fit_seconds, "fits": len(way.steps)}
+    return {
+        "rows": rows,
+        "single": single,
+        "iterations": marks[-1],
+        "same_net": same,
+        "fit_seconds": fit_seconds,
+        "fits": len(way.steps),
+    }
 
 
 def keep_fitted(name: str, layer: str, original: torch.Tensor, images: dict[str, torch.Tensor]) -> None:

@@ -29,6 +29,8 @@ from .figures import (
     row_of,
     series,
 )
+from .fitted import FILE as FITTED
+from .fitted_page import draw_fitted, fitted_text
 from .run import FOLDER
 
 BAR = 300  # how many times faster than the optimizer's last iteration a shadow must be
@@ -169,7 +171,7 @@ def settings(results: dict[str, Any]) -> str:
     return table(["net", "layer", *next(layers(results))[2]["settings"]], rows)
 
 
-def text(results: dict[str, Any]) -> str:
+def text(results: dict[str, Any], fitted: str = "") -> str:
     plan, machine = results["plan"], results["machine"]
     first, *_, last = plan["iterations"]
     return f"""{plan["images"]} test images, batches of {plan["batch"]}, one thread of {machine["cpu"]}, torch
@@ -202,7 +204,7 @@ the optimizer; what counts is that it begins at the shadow and needs no step siz
 ![Label agreement against time]({relative("labels.png")})
 
 {catching_up(results)}
-## All numbers
+{fitted}## All numbers
 
 {everything(results)}
 ## How the optimizer was tuned
@@ -228,7 +230,11 @@ def page() -> None:
     stored = [PICTURES / f"{name}-{layer}.safetensors" for name, layer, _ in layers(results)]
     if all(file.exists() for file in stored):
         draw_pictures(results, FOLDER / "pictures.png")
-    put_between_marks(DOCS / "inversion.md", text(results))
+    told = read_json(FITTED, "results of the fitted reverse") if FITTED.exists() else {"entries": {}}
+    draw_fitted(told, results, FOLDER / "fitted.png")
+    image = f"![Original, fitted, refined, and both controls]({relative('fitted.png')})\n\n"
+    fitted = fitted_text(told, results, image if (FOLDER / "fitted.png").exists() else "")
+    put_between_marks(DOCS / "inversion.md", text(results, fitted))
 
 
 if __name__ == "__main__":

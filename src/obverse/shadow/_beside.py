@@ -7,7 +7,7 @@ of both. Transposed weights show what the weights generate, fitted maps what h c
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -45,7 +45,7 @@ KINDS = {"transpose": "images by the transpose", "fitted": "fitted images"}
 NAMES = tuple(way.name for way in WAYS)
 
 
-def order(names: Sequence[str]) -> list[Way]:
+def order(names: Collection[str]) -> list[Way]:
     """The ways of these names, as they stand beside each other."""
     return [way for way in WAYS if way.name in names]
 
@@ -81,7 +81,7 @@ class Beside:
                 without += 1
             elif self.other in self.tools:
                 found |= self._other(x, layer)
-            yield layer, {way.name: found[way.name] for way in order(tuple(found))}
+            yield layer, {way.name: found[way.name] for way in order(found)}
         if without:
             self.missing.append(
                 f"{without} of {len(layers)} layers have no {KINDS[self.other]}: these took longer than "

@@ -51,7 +51,7 @@ def ways_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
                 "cosine": None if (found := _cosines(images[way.name], x)) is None else float(found[0]),
                 "label": _label(subject, images[way.name]),
             }
-            for way in order(tuple(images))
+            for way in order(images)
         ],
     }
 
