@@ -256,15 +256,16 @@ def run(
     out: Path | None = None,
     seconds: float = inf,
     data: str | None = None,
+    labels: int | None = None,
 ) -> None:
-    """Of the data sets of the plan, or of one of them; begins no trial after so many seconds."""
+    """Of the cells of the plan, or of one data set or number of labels; begins no trial after `seconds`."""
     plan = QUICK if quick else FULL
     folder = out or (QUICK_FOLDER if quick else FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     until = perf_counter() + seconds
     for cell in (*plan.cells, *plan.longer, *plan.fitted):
-        if data is None or cell.data == data:
+        if data in (None, cell.data) and labels in (None, cell.labels):
             run_cell(plan, cell, folder, data_root, until)
 
 
@@ -320,6 +321,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder of the results")
     parser.add_argument("--seconds", type=float, default=inf, help="begin no trial after so many")
     parser.add_argument("--data", help="one data set of the plan")
+    parser.add_argument("--labels", type=int, help="one number of labels of the plan")
     run(**vars(parser.parse_args()))
 
 
