@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from obverse.data import load
+from obverse.shadow._beside import NAMES
 from obverse.shadow._survey import Surveyor, survey
 from obverse.shadow._words import summary
 from obverse.shadow.results import Survey, read_survey
@@ -291,7 +292,8 @@ def test_out_takes_json_page_and_pictures(obverse, cnn, tmp_path):
     done = obverse("shadow", *cnn, "--out", out)
     assert (done.code, done.err) == (0, "")
     assert done.out.endswith(f"page: {out / 'shadow.html'}\n")
-    strips = {f"images/shadow-0{place}{kind}.png" for place in (1, 2) for kind in ("", "-shuffled")}
+    ways = [name for name in NAMES if name != "transpose-refined"]  # nothing was to be refined
+    strips = {f"images/shadow-0{place}-{way}.png" for place in (1, 2) for way in ways}
     assert files_below(out) == {
         "shadow.json",
         "shadow.html",
@@ -301,7 +303,7 @@ def test_out_takes_json_page_and_pictures(obverse, cnn, tmp_path):
     }
     page = (out / "shadow.html").read_text()
     assert read_survey(out).model == cnn[0]
-    assert page.count("<img ") == 10 * 5
+    assert page.count("<img ") == 2 * 4 * (1 + len(ways))
     (out / "shadow.html").unlink()
     assert obverse("report", out).out == f"page: {out / 'shadow.html'}\n"
     assert (out / "shadow.html").read_text() == page, "from the directory alone"
