@@ -494,7 +494,7 @@ def test_of_many_layers_only_the_extremes_get_a_sentence(obverse, tmp_path):
     lines = obverse("audit", tmp_path / "a.json").out.splitlines()
     assert [line.partition(":")[0] for line in lines[:6]] == ["h7", "h8", "h9", "h10", "h11", "odd"]
     assert lines[6] == "7 more layers show more than noise does: --out DIR writes a sentence about each"
-    assert "not judged: a and b" in lines
+    assert "not judged: a and b: smaller than 32 on a side" in lines
     assert not any(re.match(r"[ab] ", line) for line in lines)
 
 

@@ -151,3 +151,10 @@ def test_a_model_is_found_by_what_is_in_it(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     (one,) = open_weights(tmp_path)
     assert torch.equal(one.load(), matrix)
+
+
+def test_long_names_differ_where_their_ends_do():
+    start = "layer." + 300 * "y"
+    names = list(listed(**{f"{start}.{last}.weight": (40, 40) for last in "qkv"}))
+    assert [name[-2:] for name in names] == [".q", ".k", ".v"]
+    assert all(len(name) == 200 for name in names)

@@ -317,3 +317,17 @@ def test_a_matrix_with_one_row_that_is_not_empty_has_too_little_to_tell(entries)
     matrix[3, :entries] = 1.0
     for one in (matrix, matrix.T.contiguous()):
         assert decompose(one).grade == "cannot tell"
+
+
+@pytest.mark.parametrize("matrix", [torch.full((48, 70), 0.5), torch.full((200, 300), 0.5)])
+def test_equal_entries_are_one_direction_in_a_quick_look_too(matrix):
+    found = decompose(matrix, exact=False)
+    assert found.sentence == f"1 of {len(matrix)} directions carries everything; the others are empty"
+
+
+@pytest.mark.parametrize("rank", [2, 5])
+def test_a_small_matrix_is_not_searched(rank):
+    """A block of the search has 32 directions; beside two of them there would be no room."""
+    torch.manual_seed(rank)
+    found = decompose(torch.randn(48, rank) @ torch.randn(rank, 60), exact=False)
+    assert found.sentence == f"{rank} of 48 directions carry everything; the others are empty"

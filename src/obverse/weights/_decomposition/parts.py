@@ -22,6 +22,7 @@ from .split_fast import ROUNDING, split_fast
 SHOWN = 200  # singular values kept for charts
 SAFE = 1e9  # entries up to this, and from its inverse on, have squares and sums of squares in float32
 TOO_UNEVEN = "rows or columns differ too much in scale for signal and noise to be told apart"
+ALWAYS_EXACT_BELOW = 64  # shorter side of two blocks of the search: it would have no room
 EXACT_UP_TO = 1536  # shorter side up to which all singular values are computed
 EXACT_IF_MANY_UP_TO = 4096  # and where so many directions carry signal that the search cannot count them
 
@@ -141,7 +142,10 @@ def decompose(
     inner, empty = live.matrix, (live.dead_rows, live.dead_columns)
     if reason := _too_little(matrix, inner):
         return _untold(matrix, matrix.shape, empty, alpha, reason)
-    largest = max(float(inner.max()), -float(inner.min()))
+    high, low = float(inner.max()), float(inner.min())
+    largest = max(high, -low)
+    if low == high or min(inner.shape) < ALWAYS_EXACT_BELOW:
+        exact = True  # of equal entries a search finds rounding errors
     if inner.dtype == torch.float32 and 1 / SAFE < largest < SAFE:
         even, largest = inner, 1.0
     else:

@@ -108,7 +108,9 @@ def weights_in(
         raise BadInput(
             f"floating-point matrices in {origin}",
             got=", ".join(f"{count} {kind}" for kind, count in kinds.most_common(5)) or "no tensors",
-            do="audit the floating-point weights; integers say nothing without their scales",
+            do="audit a file with matrices: biases, norms and other vectors are not judged"
+            if known and all(len(one.shape) < 2 for one in known.values())
+            else "audit the floating-point weights; integers say nothing without their scales",
         )
     for at, one in reversed(unreadable):
         found.insert(at, one)

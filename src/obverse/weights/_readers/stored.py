@@ -33,6 +33,7 @@ FLOATING = frozenset(
 )
 
 
+LONGEST = 200  # characters of a name that is shown
 BAND = 2**23  # entries that are read at a time of a matrix too large to be read whole
 
 
@@ -192,8 +193,13 @@ def block_order(name: str) -> tuple[int, int]:
 
 
 def printable(name: str) -> str:
-    """A name as one can show it, of bounded length: a file may call its tensors anything."""
-    return text.printable(name[:200])
+    """A name as one can show it, of bounded length: a file may call its tensors anything.
+
+    Of a long one the end is kept: that is where the layers of a block differ.
+    """
+    if len(name) > LONGEST:
+        name = f"{name[: LONGEST // 2 - 1]}…{name[-LONGEST // 2 :]}"
+    return text.printable(name)
 
 
 def finite(values: Tensor, what: str) -> Tensor:

@@ -94,19 +94,19 @@ def _share(layer: LayerAudit) -> float:
 
 
 def _not_judged(layers: Sequence[LayerAudit]) -> list[str]:
-    """A line, and one more for each reason why some could not be read as numbers."""
-    some = [layer for layer in layers if layer.kind != QUANTIZED]
-    names = listed([layer.name for layer in some], MOST_NAMED) if some else ""
-    if len(some) == 1:
-        names += f": {some[0].sentence.removeprefix('not judged: ')}"
-    lines = [f"not judged: {names}"] if some else []
+    """A line for each reason; the last word is how many more reasons there are."""
     reasons: dict[str, list[str]] = {}
     for layer in layers:
-        if layer.kind == QUANTIZED:
-            reasons.setdefault(layer.sentence.removeprefix("not judged: "), []).append(layer.name)
+        said = layer.sentence.removeprefix("not judged: ")
+        if layer.kind != QUANTIZED and layer.sentence.startswith("too small"):
+            said = "too small"
+        word = "left out" if layer.kind == QUANTIZED else "not judged"
+        reasons.setdefault(f"{word}: {{}}: {said}", []).append(layer.name)
+    if len(layers) == 1 and layers[0].kind != QUANTIZED:
+        return [f"not judged: {layers[0].name}: {layers[0].sentence.removeprefix('not judged: ')}"]
     told, more = at_most(list(reasons.items()), MOST_REASONS)
-    lines += [f"left out: {listed(names, MOST_NAMED)}: {reason}" for reason, names in told]
-    return [*lines, f"left out: more, for {more:,} other reasons"] if more else lines
+    lines = [reason.replace("{}", listed(names, MOST_NAMED), 1) for reason, names in told]
+    return [*lines, f"not judged: more, for {more:,} other reasons"] if more else lines
 
 
 def print_comparison(comparison: Comparison) -> None:
