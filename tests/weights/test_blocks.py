@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from obverse import BadInput
 from obverse.weights._blocks import by_block, by_kind, map_of, place_of
 from obverse.weights.command._tables import group_columns
-from obverse.weights.page import render_audit
-from obverse.weights.results import Audit, Interval, LayerAudit, write_audit
+from obverse.weights.page import render_audit, with_cards
+from obverse.weights.results import Audit, Interval, LayerAudit, read_audit, write_audit
 from weights.made_audits import made_audit, made_layer
 
 KINDS = ("self_attn.q_proj", "self_attn.k_proj", "mlp.up_proj")
@@ -163,3 +164,45 @@ def test_by_says_what_it_takes(more, tmp_path, obverse):
     result = obverse("audit", tmp_path / "audit.json", *more)
     assert result.code == 2
     assert "--by" in result.err
+
+
+def test_of_very_many_layers_the_page_shows_those_with_least_randomness(monkeypatch):
+    """Experts of a mixture: in each square one card, and the map links to no card that is not there."""
+    monkeypatch.setattr("obverse.weights.page.MOST_CARDS", 30)
+    layers = [
+        shared(made_layer(f"model.layers.{block}.experts.{expert}.{kind}"), (10 * expert + at + block) / 100)
+        for block in range(5)
+        for expert in range(4)
+        for at, kind in enumerate(KINDS)
+    ]
+    audit = made_audit(*layers)
+    chosen = with_cards(audit)
+    assert len(chosen) == 30
+    squares = {(at // 12, at % 3) for at in chosen}
+    assert len(squares) == 15  # of five blocks and three kinds
+    firsts = {at for at in range(60) if at % 12 < 3}  # expert 0 has the least of its square
+    assert firsts <= chosen
+    page = render_audit(audit)
+    anchors, links = (set(re.findall(pattern, page)) for pattern in (r'id="layer-(\d+)"', r"#layer-(\d+)"))
+    assert {int(one) - 1 for one in anchors} == chosen
+    assert links == {str(at + 1) for at in firsts}
+    assert "30 layers more have no card here" in page
+    assert "layers more have no card" not in render_audit(transformer())
+
+
+def test_a_long_audit_is_read_layer_by_layer(tmp_path, monkeypatch):
+    audit = transformer()
+    write_audit(audit, tmp_path / "audit.json")
+    monkeypatch.setattr("obverse._core.records.MAX_JSON", 1000)
+    monkeypatch.setattr("obverse._core.long_json.CHUNK", 5000)
+    assert read_audit(tmp_path) == audit
+    text = (tmp_path / "audit.json").read_text()
+    for old, new, said in (
+        ('"rows": 64', '"rows": -1', "layer of an audit|the audit"),
+        ('"layers": [{', '"layers": [3, {', "objects as layers of an audit"),
+        ('"format": 2', '"format": 9', "an audit of format 2"),
+    ):
+        assert old in text
+        (tmp_path / "audit.json").write_text(text.replace(old, new, 1))
+        with pytest.raises(BadInput, match=said):
+            read_audit(tmp_path)

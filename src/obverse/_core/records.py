@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .errors import BadInput
-from .files import read_json
+from .files import MAX_JSON, read_json
+from .long_json import read_long_json
 from .shown import Shown
 
 MAX_ITEMS = 2**16  # of a list, or names of a mapping
@@ -114,8 +115,40 @@ def versions() -> dict[str, str]:
 
 def read_record(path: Path, kind: type[Kind], what: str, version: int) -> Kind:
     """The record in a file; anything out of order is refused by name. `what` is a noun without article."""
-    article = "an" if what[0] in "aeiou" else "a"
-    found = read_json(path, f"{article} {what}")
+    return record_of(read_json(path, f"{_article(what)} {what}"), kind, what, version, path)
+
+
+def read_long_record(
+    path: Path, kind: type[Kind], what: str, version: int, *, key: str, items: type[Record]
+) -> Kind:
+    """The same for a file that may be far longer, by the list at `key`, whose records are read one by one."""
+    if path.is_file() and path.stat().st_size <= MAX_JSON:
+        return read_record(path, kind, what, version)
+    found: list[Record] = []
+
+    def take(one: Any) -> None:
+        if not isinstance(one, dict):
+            got = f"{_shown(one)} in {path}"
+            raise BadInput(f"objects as {key} of {_article(what)} {what}", got=got, do="restore it")
+        found.append(as_record(one, items, what, path))
+
+    try:
+        rest = read_long_json(path, f"{_article(what)} {what}", key, take)
+    except FileNotFoundError:
+        raise BadInput(f"{_article(what)} {what}", got=f"no file {path}", do="check the path") from None
+    except OSError as error:
+        raise BadInput(f"to read {path}", got=error.strerror or error, do="check the path") from None
+    whole = record_of({**rest, key: []}, kind, what, version, path)
+    return replace(whole, **{key: tuple(found)})  # type: ignore[type-var]
+
+
+def _article(what: str) -> str:
+    return "an" if what[0] in "aeiou" else "a"
+
+
+def record_of(found: dict[str, Any], kind: type[Kind], what: str, version: int, path: Path) -> Kind:
+    """The record that an object is, with its format."""
+    article = _article(what)
     said = found.pop("format", None)
     if type(said) is not int or said != version:
         raise BadInput(

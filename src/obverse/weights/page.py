@@ -52,6 +52,7 @@ TONES: dict[Verdict, str] = {
     "cannot tell": "unsure",
     "not judged": "none",
 }
+MOST_CARDS = 600  # 8 MB of page
 ORDER = ("bad", "signal", "mixed", "unsure", "good", "none")
 
 
@@ -59,6 +60,7 @@ ORDER = ("bad", "signal", "mixed", "unsure", "good", "none")
 class Card:
     """One layer of the page; `sort` holds what it can be sorted by, None for last."""
 
+    at: int  # its number in the net, from 1
     layer: LayerAudit
     twin: LayerAudit | None
     tone: str
@@ -83,6 +85,7 @@ def render_audit(audit: Audit, other: Audit | None = None, difference: Differenc
     comparison = None if other is None else compare_audits(other, audit)
     twins = {} if other is None else {layer.name: layer for layer in other.layers}
     clear = {} if comparison is None else {one.name: _clear(one) for one in comparison.layers}
+    shown = with_cards(audit)
     return render_page(
         "weights/page.html.j2",
         scripts=("present/list.js", "weights/page.js"),
@@ -90,12 +93,14 @@ def render_audit(audit: Audit, other: Audit | None = None, difference: Differenc
         other=other,
         names=model_names(audit.model, "" if other is None else other.model),
         change=[] if comparison is None else changes(comparison),
-        difference=None if difference is None else _changed(difference, audit, twins),
-        map=shades(audit),
+        difference=None if difference is None else _changed(difference, audit, twins, shown),
+        map=shades(audit, shown),
         cards=[
-            card(layer, audit.thresholds, twins.get(layer.name), clear.get(layer.name, frozenset()))
-            for layer in audit.layers
+            card(layer, audit.thresholds, twins.get(layer.name), clear.get(layer.name, frozenset()), at + 1)
+            for at, layer in enumerate(audit.layers)
+            if at in shown
         ],
+        without_card=len(audit.layers) - len(shown),
         only_other=[] if comparison is None else [twins[name] for name in comparison.only_before],
         verdicts=[(verdict, TONES[verdict], audit.count(verdict)) for verdict in VERDICTS],
         tones=TONES,
@@ -109,6 +114,26 @@ def render_audit(audit: Audit, other: Audit | None = None, difference: Differenc
     )
 
 
+def with_cards(audit: Audit) -> set[int]:
+    """The places of the layers that get a card; of very many, what a browser can show.
+
+    In every square of the map the layer that is least random, then whatever is least random in all.
+    """
+    layers = audit.layers
+    if len(layers) <= MOST_CARDS:
+        return set(range(len(layers)))
+
+    def least_random(at: int) -> tuple[int, float, int]:
+        share = layers[at].random_share
+        return ORDER.index(TONES[layers[at].verdict]), 2.0 if share is None else share.value, at
+
+    found = map_of(audit)
+    squares = [] if found is None else [one for row in found.squares for one in row if one is not None]
+    first = sorted((min(one.layers, key=least_random) for one in squares), key=least_random)
+    chosen = dict.fromkeys([*first, *sorted(range(len(layers)), key=least_random)])
+    return set(list(chosen)[:MOST_CARDS])
+
+
 @dataclass(frozen=True)
 class Changed:
     """What changed in the weights, in words."""
@@ -120,8 +145,8 @@ class Changed:
     more: int
 
 
-def _changed(found: Difference, audit: Audit, base: Mapping[str, LayerAudit]) -> Changed:
-    tuned = {layer.name: (at, layer) for at, layer in enumerate(audit.layers, start=1)}
+def _changed(found: Difference, audit: Audit, base: Mapping[str, LayerAudit], shown: set[int]) -> Changed:
+    tuned = {layer.name: (at + 1 if at in shown else None, layer) for at, layer in enumerate(audit.layers)}
     rows, more = rows_of(found, base, tuned)
     notes = tuple(sentence(note) for note in found.notes[:20])
     return Changed(sentence(found.summary), sentence(found.lineage.sentence), notes, tuple(rows), more)
@@ -145,7 +170,7 @@ class Shades:
     rows: tuple[tuple[str, tuple[Shade | None, ...]], ...]
 
 
-def shades(audit: Audit) -> Shades | None:
+def shades(audit: Audit, shown: set[int]) -> Shades | None:
     found = map_of(audit)
     if found is None:
         return None
@@ -153,16 +178,16 @@ def shades(audit: Audit) -> Shades | None:
     return Shades(
         found.blocks,
         tuple(
-            (kind, tuple(one if one is None else _shade(audit, one) for one in squares))
+            (kind, tuple(one if one is None else _shade(audit, one, shown) for one in squares))
             for kind, squares in rows
         ),
     )
 
 
-def _shade(audit: Audit, square: Square) -> Shade:
+def _shade(audit: Audit, square: Square, shown: set[int]) -> Shade:
     layers = [audit.layers[at] for at in square.layers]
     name = named(layers[0].name)
-    anchor = square.layers[0] + 1
+    anchor = next((at + 1 for at in square.layers if at in shown), None)
     if len(layers) > 1:
         name = f"{name} and {len(layers) - 1} more, their median"
     if square.share is None:
@@ -197,6 +222,7 @@ def card(
     thresholds: Mapping[str, float],
     twin: LayerAudit | None = None,
     clear: frozenset[str] = frozenset(),
+    at: int = 1,
 ) -> Card:
     """What the page says about one layer; `clear` are the numbers whose change gets a mark."""
     there = {} if twin is None else quantities(twin, thresholds)
@@ -206,6 +232,7 @@ def card(
     parts, tone = layer.parts, TONES[layer.verdict]
     share, distance = layer.random_share, None if parts is None else parts.distance
     return Card(
+        at=at,
         layer=layer,
         twin=twin,
         tone=tone,

@@ -38,7 +38,7 @@ class Row:
 def rows_of(
     found: Difference,
     base: Mapping[str, LayerAudit] | None = None,
-    tuned: Mapping[str, tuple[int, LayerAudit]] | None = None,
+    tuned: Mapping[str, tuple[int | None, LayerAudit]] | None = None,
 ) -> tuple[list[Row], int]:
     """The layers, those that changed before the others, and how many are not shown."""
     ordered = sorted(found.layers, key=lambda one: one.change in UNCHANGED)
@@ -47,7 +47,7 @@ def rows_of(
 
 
 def _row(
-    one: LayerDifference, base: Mapping[str, LayerAudit], tuned: Mapping[str, tuple[int, LayerAudit]]
+    one: LayerDifference, base: Mapping[str, LayerAudit], tuned: Mapping[str, tuple[int | None, LayerAudit]]
 ) -> Row:
     anchor, after = tuned.get(one.name, (None, None))
     rank = NONE if one.rank is None else f"{'≥' if one.rank_is_bound else ''}{whole(one.rank)}"

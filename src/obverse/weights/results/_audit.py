@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from ..._core import FIXED, Record, counted, read_record, record_text, write_text
+from ..._core import FIXED, Record, counted, read_long_record, record_text, write_text
 from ._parts import GRADES, Decomposition, Interval, Number
 from ._rows import to_frame
 
@@ -314,6 +314,7 @@ def write_audit(audit: Audit, path: Path) -> None:
 
 
 def read_audit(path: Path) -> Audit:
-    """The audit in a file, or in the audit.json of a directory."""
+    """The audit in a file, or in the audit.json of a directory; of a net of many layers, layer by layer."""
     file = Path(path)
-    return read_record(file / NAME if file.is_dir() else file, Audit, "audit", FORMAT)
+    file = file / NAME if file.is_dir() else file
+    return read_long_record(file, Audit, "audit", FORMAT, key="layers", items=LayerAudit)
