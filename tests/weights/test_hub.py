@@ -871,3 +871,57 @@ def test_the_format_s_own_library_agrees() -> None:
         torch.frombuffer(bytearray(file[start:stop]), dtype=torch.float32).reshape(SIDE, SIDE),
         load(file)["layers.1.weight"],
     )
+
+
+# Adapters
+
+
+def adapter(rank: int = 4) -> dict[str, bytes]:
+    random = torch.Generator().manual_seed(1)
+    sides = {"A": (rank, SIDE), "B": (SIDE, rank)}
+    tensors = {
+        f"base_model.model.layers.{n}.lora_{side}.weight": torch.randn(shape, generator=random)
+        for n in range(2)
+        for side, shape in sides.items()
+    }
+    config = {"peft_type": "LORA", "r": rank, "lora_alpha": 8, "target_modules": ["layers.0", "layers.1"]}
+    return {"adapter_model.safetensors": save(tensors), "adapter_config.json": json.dumps(config).encode()}
+
+
+@pytest.mark.parametrize("folder", ["", "checkpoint-7/"])
+def test_an_adapter_is_fetched_and_audited_as_one_on_disk(hub: Hub, tmp_path: Path, folder: str) -> None:
+    files = adapter()
+    hub.repository("org/lora").commit({f"{folder}{name}": data for name, data in files.items()})
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    source = f"hf://org/lora@main/{folder}".rstrip("/") if folder else "hf://org/lora"
+    one, other = (
+        library.weights.audit_adapter(place, generator=torch.Generator().manual_seed(0))
+        for place in (source, tmp_path)
+    )
+    assert one.layers == other.layers
+    assert one.model == source
+
+
+def test_the_command_says_which_adapter_it_audits_and_needs_no_download(
+    hub: Hub, obverse: Any, tmp_path: Path
+) -> None:
+    commit = hub.repository("org/lora").commit(adapter())
+    done = obverse("audit", "hf://org/lora", "--out", tmp_path / "out")
+    assert "layers.0" in done.out
+    found = json.loads((tmp_path / "out" / "adapter.json").read_text())
+    assert found["model"] == f"hf://org/lora@{commit}/adapter_model.safetensors"
+    hub.repository().commit({"model.safetensors": save(layers(2))})
+    with_base = obverse("audit", "hf://org/lora", "--base", "hf://org/net")
+    assert "of base" in with_base.out
+    wrong = obverse("audit", "hf://org/lora", "--quick")
+    assert wrong.code == 2
+    assert "for an adapter; got --quick" in wrong.err
+
+
+def test_an_adapter_without_its_configuration_is_refused(hub: Hub) -> None:
+    files = adapter()
+    del files["adapter_config.json"]
+    hub.repository("org/lora").commit(files)
+    with pytest.raises(BadInput, match=r"adapter_config\.json"):
+        library.weights.audit_adapter("hf://org/lora")

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..._core import Progress, counted, listed, or_global, versions
 from .._decomposition.parts import thinned
+from .._readers.address import is_address
 from .._readers.open import CONFIG, WeightSource, open_weights
 from ..results import ALPHA
 from .base import Base, beside_base
@@ -37,13 +38,13 @@ def audit_adapter(
 ) -> AdapterAudit:
     """Take the update of each layer of a PEFT LoRA adapter apart, without forming it.
 
-    `path` is the folder with adapter_model.safetensors (or .bin) and adapter_config.json. With `base`, the
-    weights that it was trained on, each update is measured beside the base layer, and their sum is taken
-    apart as well (`alpha`: the chance of a false direction in noise). `names` are the layers wanted (None:
-    all); `model` and `base_name` name both in the result.
+    `path` is the folder with adapter_model.safetensors (or .bin) and adapter_config.json, or the hf:// name
+    of one on a hub. With `base`, the weights that it was trained on, each update is measured beside the base
+    layer, and their sum is taken apart as well (`alpha`: the chance of a false direction in noise). `names`
+    are the layers wanted (None: all); `model` and `base_name` name both in the result.
     """
     began = time.perf_counter()
-    folder = folder_of(Path(path))
+    folder = folder_of(path)
     config = read_config(folder / CONFIG)
     file = open_factors(weights_file(folder), config)
     factors = tuple(one for one in file.factors if names is None or one.name in names)
@@ -63,7 +64,7 @@ def audit_adapter(
     if progress is not None and factors:
         progress(len(factors), len(factors), factors[-1].name)
     return AdapterAudit(
-        model=model or folder.name,
+        model=model or (str(path) if is_address(path) else folder.name),
         base=origin,
         layers=tuple(layers),
         notes=_notes(config, file, beneath, factors),
@@ -83,7 +84,7 @@ def audit_adapter(
 
 def adapter_names(path: Path | str) -> tuple[str, ...]:
     """The adapted layers, without reading their values."""
-    folder = folder_of(Path(path))
+    folder = folder_of(path)
     return tuple(one.name for one in open_factors(weights_file(folder), read_config(folder / CONFIG)).factors)
 
 

@@ -29,9 +29,11 @@ def run_adapter(
     """Measure, print, and write adapter.json and its page."""
     import torch
 
+    from .._readers.open import settled
     from .audit import adapter_names, audit_adapter
     from .page import RESULT
 
+    model = settled(model)  # of a hub's, the commit and the file
     seed = 0 if seed is None else seed
     check_seed(seed)
     wanted = None if layers is None else frozenset(select(list(adapter_names(model)), layers))

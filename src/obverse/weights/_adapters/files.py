@@ -15,7 +15,8 @@ from pathlib import Path
 from torch import Tensor
 
 from ..._core import BadInput, shape
-from .._readers.open import ADAPTER_FILES, CONFIG
+from .._readers.address import is_address
+from .._readers.open import ADAPTER_FILES, CONFIG, fetched_adapter
 from .._readers.safetensors import open_safetensors
 from .._readers.stored import Stored, finite, printable
 from .._readers.torch import open_torch
@@ -63,8 +64,9 @@ class AdapterFile:
     whole: tuple[str, ...]  # weights that are stored as they are, not as a product
 
 
-def folder_of(path: Path) -> Path:
-    """The folder with the configuration and the weights, both of which must be there."""
+def folder_of(source: Path | str) -> Path:
+    """The folder with the configuration and the weights, both of which must be there; from a hub, a copy."""
+    path = fetched_adapter(source) if is_address(source) else Path(source)
     folder = path if path.is_dir() else path.parent
     if not (folder / CONFIG).is_file():
         raise BadInput(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from ..._core import BadInput, as_tensor
+from ..._core import MAX_JSON, BadInput, as_tensor
 from .address import is_address, is_safe
 from .arrays import named_weights, open_pickle
 from .gguf import open_gguf, split_names
@@ -69,6 +69,10 @@ _NAMED = 20  # files that a refusal lists
 CONFIG, ADAPTER_FILES = "adapter_config.json", ("adapter_model.safetensors", "adapter_model.bin")
 
 
+class AdapterOnHub(BadInput):
+    """A repository holds an adapter: only its files say so, and they are asked for when it is opened."""
+
+
 # Everything that has weights: what `open_weights` and `audit` take.
 WeightSource = nn.Module | Mapping[str, Tensor] | Path | str | Sequence[Weight]
 
@@ -114,10 +118,10 @@ def settled(source: Path | str) -> str:
 def _open_hub(source: Path | str) -> tuple[Weight, ...]:
     address = pinned(source, SUFFIXES)
     if address.path.rpartition("/")[2] in ADAPTER_FILES:
-        raise BadInput(
+        raise AdapterOnHub(
             "the weights of a model",
             got=f"a PEFT adapter, {address}",
-            do=f"hf download {address.repository} --local-dir DIR, then obverse audit DIR",
+            do="use obverse audit, or obverse.weights.audit_adapter: they audit its updates",
         )
     if address.path.endswith(SAFETENSORS):
         return found_at(str(address), open_remote(address))
@@ -126,6 +130,14 @@ def _open_hub(source: Path | str) -> tuple[Weight, ...]:
     for name in _beside(file):
         fetched(replace(address, path=f"{folder}/{name}" if folder else name))
     return found_at(str(address), _open_file(file))
+
+
+def fetched_adapter(source: Path | str) -> Path:
+    """The folder with both files of an adapter on a hub, in the cache of the library: fetched if need be."""
+    address = pinned(source, ADAPTER_FILES)
+    folder = address.path.rpartition("/")[0]
+    fetched(replace(address, path=f"{folder}/{CONFIG}" if folder else CONFIG), limit=MAX_JSON)
+    return fetched(address).parent
 
 
 def _beside(path: Path) -> list[str]:

@@ -178,7 +178,8 @@ def audit(
     """
     options.check_choice("--fail-on", fail_on, FAIL_ON)
     options.check_choice("--by", by, BY)
-    if base is not None or is_adapter(model):
+
+    def on_adapter() -> None:
         from .._adapters.command import run_adapter
 
         flags: dict[str, Any] = {"against": against, "data": data, "threshold": threshold, "exact": exact}
@@ -189,6 +190,9 @@ def audit(
         flags["data-root"] = data_root
         check_flags([name for name, value in flags.items() if value], base, model)
         run_adapter(model, base, layers, seed=seed, out=out, as_json=as_json)
+
+    if base is not None or is_adapter(model):
+        on_adapter()
         return
     choose = deciding(decide, format, top, prefer, max_rank)
     if by != "layer" and (ablate or decide or against is not None):
@@ -210,6 +214,7 @@ def audit(
             "--decide without --json", got="--json", do="leave it out: --decide prints a file of its own"
         )
     from .._against import compare_audits
+    from .._readers.open import AdapterOnHub
     from ..page import RESULT
 
     if seed is not None:
@@ -227,7 +232,11 @@ def audit(
     if quick:
         settings = QUICK | settings
     thresholds = parse_thresholds(threshold or [])
-    subjects = [open_subject(model, data, data_root)]
+    try:
+        subjects = [open_subject(model, data, data_root)]
+    except AdapterOnHub:
+        on_adapter()
+        return
     if against is not None:
         subjects.append(open_other(against, model, data, data_root))
     measuring = {"data": data, "threshold": threshold, "seed": None if seed is None else str(seed)}

@@ -98,7 +98,7 @@ def is_adapter(model: str) -> bool:
 
 def check_flags(useless: list[str], base: str | None, model: str) -> None:
     """An adapter has a table of its own, and nothing else has a base."""
-    if base is not None and not is_adapter(model):
+    if base is not None and not is_address(model) and not is_adapter(model):
         raise BadInput(
             "the folder of a PEFT adapter for --base",
             got=model,
