@@ -14,7 +14,7 @@ from obverse._core.long_json import read_long_json
 
 def read(path, text, key="items"):
     path.write_text(text, encoding="utf-8")
-    items = []
+    items: list[object] = []
     return read_long_json(path, "a list", key, items.append), items
 
 
