@@ -25,6 +25,7 @@ from obverse.diversity import (
     moments,
     path_length,
     quality,
+    quality_test,
     vendi,
 )
 from obverse.identity import critical_point, descend, factorize, memorize
@@ -112,6 +113,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "diversity.Moments": lambda: moments(points(0), points(1)),
     "diversity.PathLength": lambda: path_length(torch.sin, 3, pairs=16),
     "diversity.Quality": lambda: quality(points(0), points(1)),
+    "diversity.QualityTest": lambda: quality_test(points(0), points(1), points(2)),
     "diversity.Vendi": lambda: vendi(points(0)),
     "identity.CriticalPoint": lambda: critical_point(torch.zeros(3, 2, 2, dtype=torch.float64), 2 * EYE, EYE),
     "identity.Descent": lambda: descend(torch.zeros(3, 2, 2, dtype=torch.float64), 2 * EYE, EYE, steps=3),

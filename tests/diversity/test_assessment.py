@@ -16,6 +16,7 @@ from obverse.diversity import assess, birthday_test
 from obverse.diversity._assessment import error_interval, holm, p_lower, share_interval
 from obverse.diversity._estimates import Estimate
 from obverse.diversity._findings import FINDINGS, findings
+from obverse.diversity._quality_test import Lower
 from obverse.diversity._smallest import least_difference
 from obverse.diversity._verdict import outlook, verdict
 from obverse.diversity.page import render_diversity
@@ -29,6 +30,7 @@ def clean(**birthday: Any) -> Diversity:
     assert found.memorization is not None
     assert found.memorization.sides is not None
     assert found.discrepancy is not None
+    assert found.quality_test is not None
     half = Estimate(0.8, 0.03)
     fine = replace(found.quality, precision=half, recall=half, coverage=half)
     sides = replace(found.memorization.sides, p=0.5)
@@ -38,13 +40,21 @@ def clean(**birthday: Any) -> Diversity:
         quality_real=fine,
         memorization=replace(found.memorization, sides=sides),
         discrepancy=replace(found.discrepancy, p=0.5),
+        quality_test=replace(
+            found.quality_test, **dict.fromkeys(("precision", "recall", "coverage"), Lower(0.5, 0.03))
+        ),
         birthday=replace(found.birthday, **{"p_real": 0.5, "constant": False, **birthday}),
     )
 
 
-def with_recall(found: Diversity, value: float, error: float = 0.03) -> Diversity:
+def with_recall(found: Diversity, value: float, error: float = 0.03, p: float = 0.0001) -> Diversity:
     assert found.quality is not None
-    return replace(found, quality=replace(found.quality, recall=Estimate(value, error)))
+    assert found.quality_test is not None
+    return replace(
+        found,
+        quality=replace(found.quality, recall=Estimate(value, error)),
+        quality_test=replace(found.quality_test, recall=Lower(p, 0.03)),
+    )
 
 
 def with_copies(found: Diversity, p: float) -> Diversity:
@@ -165,9 +175,10 @@ def test_every_check_has_its_number_its_interval_and_what_it_could_have_seen():
     assert recall["samples"] == "30.0 % (21.2 to 40.0 %)"
     assert (recall["found"], recall["real data"]) == ("yes, p < 0.001", "80.0 %")
     (check,) = (one for one in found.assessment.findings if one.test == "recall")
-    assert check.smallest == pytest.approx(0.03 * 2**0.5 * (stats.t.isf(0.05 / 6, 9) + stats.t.ppf(0.8, 9)))
+    # a permuted value with the deviation 0.03, at 5 % over six tests, and 0.8 beyond that
+    assert check.smallest == pytest.approx(0.03 * (stats.norm.isf(0.05 / 6) + stats.norm.ppf(0.8)))
     assert (
-        recall["what 8 of 10 cases would have shown"] == "a recall lower by 17 points than that of real data"
+        recall["what 8 of 10 cases would have shown"] == "a recall lower by 10 points than that of real data"
     )
     assert all(len(row) == len(FINDINGS) for row in findings(sample_diversity("plain")))
 
@@ -209,3 +220,10 @@ def test_samples_that_differ_in_any_way_are_said_to_where_nothing_else_is_known(
     worse = with_recall(other, 0.3)
     assert verdict(worse).startswith("This generator misses part of the data")
     assert "differ from real data" in outlook(worse)[0]
+
+
+def test_older_records_are_judged_by_the_errors_of_the_jackknife():
+    found = replace(with_recall(clean(), 0.6), quality_test=None)
+    (check,) = (one for one in found.assessment.findings if one.test == "recall")
+    assert check.p == pytest.approx(float(stats.t.sf(0.2 / (0.03 * 2**0.5), 9)))
+    assert check.smallest == pytest.approx(least_difference(0.03 * 2**0.5, 0.05 / 6, 10))

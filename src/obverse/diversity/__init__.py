@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ._neighbours import nearest
     from ._pairs import Pairs, close_pairs, closest_pairs
     from ._quality import Quality, quality
+    from ._quality_test import QualityTest, quality_test
     from ._smoothness import PathLength, path_length
     from ._sources import Sampler, Source, open_source
     from ._vendi import Vendi, vendi
@@ -39,6 +40,7 @@ __all__ = [
     "Pairs",
     "PathLength",
     "Quality",
+    "QualityTest",
     "Sampler",
     "Source",
     "Vendi",
@@ -60,6 +62,7 @@ __all__ = [
     "pixels",
     "principal_directions",
     "quality",
+    "quality_test",
     "regressed_direction",
     "strips",
     "support_at_least",

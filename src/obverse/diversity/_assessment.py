@@ -5,8 +5,8 @@ a generator without fault is blamed for anything in at most 1 − confidence of 
 of equal samples need no test. What is only a bound from one side is no fault.
 
 Precision, recall and coverage are compared with those of held-out real data against the same reference, by
-their difference in standard errors. The errors are of a jackknife over ten groups, hence Student's t with 9
-degrees of freedom; both share the reference, which makes the test err on the safe side.
+permutation. Older records, which have no such test, are judged by the difference in standard errors of a
+jackknife over ten groups, by Student's t with 9 degrees of freedom, which errs on the safe side.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from .._core import Record
 from ._bounds import effective_support_bound
 from ._estimates import Estimate
 from ._quality import GROUPS
-from ._smallest import POWER, least_copies, least_difference, least_support
+from ._smallest import POWER, least_copies, least_difference, least_drop, least_support
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ._birthday import Birthday
+    from ._quality_test import Lower
     from .results import Diversity
 
 Fault = Literal["constant", "collapsed", "repeats", "copies", "misses", "implausible", "differs"]
@@ -205,11 +206,22 @@ def _shares(found: Diversity) -> list[_Test]:
     q, r = found.quality, found.quality_real
     if q is None or r is None:
         return []
-    confidence = found.birthday.confidence
+    confidence, tests = found.birthday.confidence, found.quality_test
+    counts: tuple[tuple[Fault, str, int], ...] = (
+        ("misses", "recall", q.real),
+        ("misses", "coverage", q.real),
+        ("implausible", "precision", q.samples),
+    )
     return [
-        _lower("misses", "recall", q.recall, r.recall, q.real, confidence),
-        _lower("misses", "coverage", q.coverage, r.coverage, q.real, confidence),
-        _lower("implausible", "precision", q.precision, r.precision, q.samples, confidence),
+        _lower(
+            fault,
+            name,
+            getattr(q, name),
+            getattr(r, name),
+            None if tests is None else getattr(tests, name),
+            error_interval(getattr(q, name), count, confidence),
+        )
+        for fault, name, count in counts
     ]
 
 
@@ -218,22 +230,25 @@ def _differs(found: Diversity) -> list[_Test]:
     return [] if d is None else [_Test("differs", "two-sample", d.p, value=d.value, real=0.0)]
 
 
-def _lower(fault: Fault, test: str, own: Estimate, real: Estimate, count: int, confidence: float) -> _Test:
+def _lower(
+    fault: Fault,
+    test: str,
+    own: Estimate,
+    real: Estimate,
+    lower: Lower | None,
+    ends: tuple[float, float],
+) -> _Test:
     error = hypot(own.error, real.error)
 
     def least(level: float) -> float | None:
-        size = least_difference(error, level, GROUPS) if error else None
-        return size if size is not None and size <= real.value else None  # there is no more to lose
+        if lower is not None:
+            size = least_drop(lower.deviation, level)
+        else:
+            size = least_difference(error, level, GROUPS)
+        return size if 0 < size <= real.value else None  # there is no more to lose than all
 
-    return _Test(
-        fault,
-        test,
-        p_lower(own.value, real.value, error),
-        value=own.value,
-        real=real.value,
-        ends=error_interval(own, count, confidence),
-        smallest=least,
-    )
+    p = p_lower(own.value, real.value, error) if lower is None else lower.p
+    return _Test(fault, test, p, value=own.value, real=real.value, ends=ends, smallest=least)
 
 
 def p_lower(own: float, real: float, error: float) -> float:

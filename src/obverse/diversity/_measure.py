@@ -25,6 +25,7 @@ from ._labels import LinearScores, fit_scores
 from ._memorization import Memorization, memorization
 from ._moments import Moments, moments
 from ._quality import Quality, quality
+from ._quality_test import QualityTest, quality_test
 from ._run import Run
 from ._scales import scale_notes
 from ._sources import Source, open_source
@@ -150,6 +151,7 @@ def assess(
         distinct_real=equal.distinct_real,
         p_distinct=equal.p,
         discrepancy=compared.discrepancy,
+        quality_test=compared.quality_test,
     )
     pictures = Pictures(
         samples=_grid(own),
@@ -219,7 +221,7 @@ class _Compared:
         of_train = None if train is None else run.points(train, "features of the training set")
         of_real = None if real is None else run.points(real, "features of the real data")
         self.memorization = self._copies(run, points, of_train, of_real)
-        self.quality, self.quality_real = self._marks(run, points, of_real)
+        self.quality, self.quality_real, self.quality_test = self._marks(run, points, of_real)
         self.moments = self._moments(run, points, of_real, None if scores is None else scores(own))
         self.discrepancy = self._differs(run, points, of_real)
         self.vendi, self.vendi_real = self._vendi(run, points, of_real)
@@ -262,19 +264,32 @@ class _Compared:
         )
 
     @staticmethod
-    def _marks(run: Run, points: Tensor, real: Tensor | None) -> tuple[Quality | None, Quality | None]:
+    def _marks(
+        run: Run, points: Tensor, real: Tensor | None
+    ) -> tuple[Quality | None, Quality | None, QualityTest | None]:
         """Against one half of the real data; and the other half against it, to compare with."""
         what = "precision, recall, density, coverage"
         if real is None:
             run.skip(what, NO_REAL)
-            return None, None
+            return None, None, None
         order = torch.randperm(len(real), generator=run.generator)
         size = min(len(points), len(real) // 2)
         reference, other = real[order[:size]], real[order[size : 2 * size]]
         own = points[:size]
         found = run.attempt(what, lambda: quality(own, reference, progress=run.bar(what)))
         again = f"{what} of real data"
-        return found, run.attempt(again, lambda: quality(other, reference, progress=run.bar(again)))
+        beside = run.attempt(again, lambda: quality(other, reference, progress=run.bar(again)))
+        tested = f"{what} beside real data"
+        return (
+            found,
+            beside,
+            run.attempt(
+                tested,
+                lambda: quality_test(
+                    own, other, reference, generator=run.generator, progress=run.bar(tested)
+                ),
+            ),
+        )
 
     @staticmethod
     def _moments(run: Run, points: Tensor, real: Tensor | None, logits: Tensor | None) -> Moments | None:

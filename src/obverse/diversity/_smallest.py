@@ -24,6 +24,13 @@ def least_difference(error: float, alpha: float, groups: int) -> float:
     return float(error * (law.isf(alpha) + law.ppf(POWER)))
 
 
+def least_drop(deviation: float, alpha: float) -> float:
+    """Of a share whose permutations have this standard deviation, by the normal law."""
+    from scipy import stats
+
+    return float(deviation * (stats.norm.isf(alpha) + stats.norm.ppf(POWER)))
+
+
 def least_support(batch_size: int, batches: int, threshold: Threshold, alpha: float) -> float | None:
     """So many equally likely images, or fewer, collide often enough; None if no count of collisions is.
 

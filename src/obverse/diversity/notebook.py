@@ -14,6 +14,7 @@ from ._memorization import Memorization
 from ._moments import Moments
 from ._numbers import estimate
 from ._quality import Quality
+from ._quality_test import QualityTest
 from ._smoothness import PathLength
 from ._vendi import Vendi
 from ._words import birthday_rows, dimension_said, memorization_rows, rows
@@ -106,6 +107,12 @@ def _quality(found: Quality, axes: Axes, ink: plots.Ink) -> None:
     plots.legend(axes, ink)
 
 
+def _quality_test(found: QualityTest, axes: Axes, ink: plots.Ink) -> None:
+    lines: Rows = [(name, [plots.Mark(getattr(found, name).p)]) for name in FOUR]
+    plots.interval_rows(axes, ink, lines, "p: so low by chance, were samples like real data")
+    axes.set_xlim(-0.02, 1.02)
+
+
 def _moments(found: Moments, axes: Axes, ink: plots.Ink) -> None:
     lines = [
         ("samples", [found.at_floor]),
@@ -188,6 +195,11 @@ show(
         lambda it: Table(
             ("", "samples ± standard error"), [(name, estimate(getattr(it, name))) for name in FOUR]
         ),
+    ),
+    Look(
+        QualityTest,
+        (Panel("tests", _quality_test, (5.6, 2.2)),),
+        lambda it: Table(("", "p, lower than real data"), [(n, f"{getattr(it, n).p:.3g}") for n in FOUR]),
     ),
     Look(
         Moments,

@@ -14,6 +14,7 @@ from ._discrepancy import Discrepancy
 from ._memorization import Memorization
 from ._moments import Moments
 from ._quality import Quality
+from ._quality_test import QualityTest
 from ._smoothness import PathLength
 from ._vendi import Vendi
 from ._verdict import outlook, verdict
@@ -104,6 +105,7 @@ class Diversity(Record):
     distinct_real: int | None = None  # the same of the real data
     p_distinct: float | None = None  # that there are so few by chance, see duplicates
     discrepancy: Discrepancy | None = None
+    quality_test: QualityTest | None = None
 
     derived: ClassVar[tuple[str, ...]] = ("verdict", "assessment")
     checks: ClassVar[Any] = (
