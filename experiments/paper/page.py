@@ -513,7 +513,7 @@ The held-out error of every candidate.
 
 The paper trains width 5000 to the end; here those runs are beginnings. With a learning rate of its own for
 every method and momentum, CIFAR-100 was not run (`--part cifar100-500`, or `obverse compare --data
-cifar100`); under the paper's protocol it is [above](#the-papers-protocol-to-the-letter), as far as it was run.
+cifar100`); under the paper's protocol it is [above](#the-papers-protocol-to-the-letter), as far as it went.
 """
 
 
