@@ -109,11 +109,12 @@ PLAN = (*((epochs, part) for epochs in (2, 5, 10) for part in NARROW), *((1, par
 
 
 class Errors(Measured):
-    """As a task of `fit`: the error on some test images every so many steps, on all after whole epochs."""
+    """As a task of `fit`: the error on some test images, on all after whole epochs and of those held out."""
 
     def evaluate(self) -> dict[str, Any]:
         x, y = self._everything
-        points = len(y) if self.done % self.task.steps_per_epoch == 0 else min(SOME, len(y))
+        whole = self.run.settings.validation > 0 or self.done % self.task.steps_per_epoch == 0
+        points = len(y) if whole else min(SOME, len(y))
         self.task.net.eval()
         with torch.no_grad():
             wrong = sum(
