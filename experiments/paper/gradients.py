@@ -6,9 +6,9 @@ both point the same way this is a longer step and nothing else: backpropagation 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import exp, log
+from math import exp, isfinite, log
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ SEED = 100  # of the net that is looked at: none of the seeds that are run
 STATES = (0, 100, 300, 500)  # steps of backpropagation after which it is looked at
 POINTS = 2000  # of the training set, over which gradients are means
 BATCH = 500
+LEAST = 1e-9  # of a factor that is not above 0
 WEIGHTS = tuple(2.0**b for b in range(-3, 4))
 
 
@@ -66,8 +67,8 @@ def look(task: ClassifierTask, weights: Sequence[float] = WEIGHTS) -> dict[str, 
     }
 
 
-def foretell(settings: Settings, data: Dataset, states: Sequence[int] = STATES) -> dict[str, Any]:
-    """Backpropagation at the largest learning rate, looked at on its way; factors are geometric means."""
+def on_the_way(settings: Settings, data: Dataset, states: Sequence[int]) -> dict[str, dict[str, Any]]:
+    """What is seen after so many steps of a training with these settings, by the number of steps."""
     torch.set_num_threads(1)
     task = ClassifierTask(replace(settings, seed=SEED), data)
     task.shadow.scale = 1.0
@@ -77,13 +78,28 @@ def foretell(settings: Settings, data: Dataset, states: Sequence[int] = STATES) 
             task.step(*divmod(number, task.steps_per_epoch))
         step = state
         found[str(state)] = look(task)
+    return found
 
-    def middle(name: str) -> dict[str, float]:
-        return {
-            weight: exp(sum(log(max(one[name][weight], 1e-9)) for one in found.values()) / len(found))
-            for weight in found[str(states[0])][name]
-        }
 
-    return short(
-        {"lr": settings.lr, "states": found, "length": middle("length"), "progress": middle("progress")}
-    )
+def middle(seen: Mapping[str, Mapping[str, Any]], name: str, weight: float) -> float:
+    """The geometric mean of a factor over the states."""
+    values = [max(one[name][f"{weight:g}"], LEAST) for one in seen.values()]
+    return exp(sum(map(log, values)) / len(values))
+
+
+def foretell(settings: Settings, data: Dataset, states: Sequence[int] = STATES) -> dict[str, Any]:
+    """Factors on the way of backpropagation, with the largest learning rate."""
+    seen = on_the_way(settings, data, states)
+    factors = {name: {f"{w:g}": middle(seen, name, w) for w in WEIGHTS} for name in ("length", "progress")}
+    return short({"lr": settings.lr, "states": seen, **factors})
+
+
+def foretell_own(settings: Settings, data: Dataset, states: Sequence[int] = STATES) -> dict[str, Any]:
+    """Factors of each weight on the way of SHADOW with that weight, which learns its shadows too."""
+    found = {}
+    for weight in WEIGHTS:
+        seen = on_the_way(replace(settings, weight=weight), data, states)
+        factors = {name: middle(seen, name, weight) for name in ("length", "progress")}
+        if all(map(isfinite, factors.values())):  # a net that diverged foretells nothing
+            found[f"{weight:g}"] = factors
+    return short(found)

@@ -182,7 +182,7 @@ class Protocol:
     def length(self, weight: float) -> float:
         """How much longer the shadows make a step, as foretold."""
         foretold = json.loads((self.folder / PREDICTION).read_text(encoding="utf-8"))
-        return float(foretold[self.name]["length"][f"{weight:g}"])
+        return float(foretold[self.name]["own"][f"{weight:g}"]["length"])
 
     def final(self, arm: str, seed: int, epochs: int) -> dict[str, Any]:
         settings = replace(self.chosen(arm), seed=seed)
@@ -207,7 +207,7 @@ class Protocol:
         curve: list[Mapping[str, Any]] = list(known["curve"]) if known else []  # a run repeats to the bit
         began, diverged = perf_counter(), False
         try:
-            fit(
+            curve += fit(
                 task,
                 steps // every,
                 seed=settings.seed,
@@ -244,10 +244,13 @@ def foretell(parts: Sequence[str], folder: Path, data_root: str | None) -> None:
     place = folder / PREDICTION
     known = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
     for name in parts:
-        if name in known:
-            continue
         part = PARTS[name]
-        known[name] = gradients.foretell(part.base, load(part.data, data_root))
+        if "own" in known.get(name, {}):
+            continue
+        data = load(part.data, data_root)
+        if name not in known:
+            known[name] = gradients.foretell(part.base, data)
+        known[name]["own"] = gradients.foretell_own(part.base, data)
         place.parent.mkdir(parents=True, exist_ok=True)
         write_text(place, json.dumps(known, allow_nan=False, indent=1) + "\n")
         print(f"{name}: foretold", flush=True)

@@ -1,4 +1,4 @@
-"""Boltzmann machines: reversible with one hidden layer, not with two. Small ones, by enumeration of all states.
+"""Boltzmann machines: reversible with one hidden layer, not with two. Small ones, all states enumerated.
 
 Units are 0 or 1, as in a Boltzmann machine; nothing is trained.
 """

@@ -1,4 +1,4 @@
-"""Statements of the notes on the paper that stand in no theorem of it: WᵀW, m < n, and what their lemmas lost.
+"""Statements of the notes that stand in no theorem of the paper: WᵀW, m < n, and what their lemmas lost.
 
 Not for slips that only the symbols have (see slips).
 """
@@ -10,7 +10,6 @@ from math import log, pi, sqrt
 import torch
 from torch import Tensor
 
-from ..._core import BadInput
 from .._claim import Claim, grid, measurement, per_trial
 from .._rates import Along, NotGrowing
 from .._registry import register
@@ -68,7 +67,7 @@ stated = register(
         series="n",
         twin="alm.notes.gram.corrected",
         expected="failed",
-        remark="The 1/n is missing: ‖WᵀW − I‖₂ is about n. With it, 2√(m/n) + m/n is small where m ≪ n alone.",
+        remark="The 1/n is missing: ‖WᵀW − I‖₂ is about n. With it, 2√(m/n) + m/n is small where m ≪ n.",
     )
 )
 
@@ -81,7 +80,7 @@ register(
         ),
         source=f"{NOTES}, one-layer model, with 1/n; Johnstone 2001",
         grid=grid(n=(400, 1600), m=(20, 100, 300), divided=True, trials=40),
-        quick=grid(n=200, m=(20, 100), divided=True, trials=30),
+        quick=grid(n=200, m=(20, 100), divided=True, trials=150),
         predict=spectral_edge,
         rule=Equal(tolerance=0.01),  # Johnstone's centre and width are good to about m^(−2/3) of the width
         reading="corrected",
@@ -108,7 +107,7 @@ def baby_rate(setting: Setting) -> float:
     return log(m * n) * sqrt(m / n)
 
 
-LONGER = {"m": 20, "divided": False, "trials": 60}
+LONGER = {"m": 20, "divided": False, "trials": 400}
 stated = register(
     Claim(
         id="alm.notes.baby",
@@ -119,8 +118,8 @@ stated = register(
         ),
         source=f"{NOTES}, baby theorem",
         place="“‖WᵀWh − h‖_∞ ≤ C ln(mn)√(m/n)”, notes, baby theorem, line 90",
-        grid=tuple({"n": n, **LONGER} for n in (100, 300, 1000, 3000)),
-        quick=tuple({"n": n, **LONGER} for n in (100, 300, 1000)),
+        grid=tuple({"n": n, **LONGER} for n in (100, 200, 400, 800, 1600, 3200)),
+        quick=tuple({"n": n, **LONGER} for n in (50, 100, 200, 400, 800)),
         predict=baby_rate,
         measure=measure_baby,
         rule=NotGrowing(Along("n")),
@@ -128,7 +127,7 @@ stated = register(
         axis="n",
         twin="alm.notes.baby.corrected",
         expected="failed",
-        remark="The model above it has x = Wh/n; without the 1/n the error grows as n, and so does WᵀWh itself.",
+        remark="The model above it has x = Wh/n; without the 1/n the error grows as n, as WᵀWh does.",
     )
 )
 
@@ -169,7 +168,7 @@ def by_inputs(setting: Setting) -> float:
     return sqrt(log(setting["m"]) / setting["t"])
 
 
-WIDER = tuple({"n": 200, "m": m, "k": 10, "t": 80, "trials": 100} for m in (30, 100, 300, 1000, 3000))
+WIDER = tuple({"n": 200, "m": m, "k": 10, "t": 80, "trials": 400} for m in (30, 60, 120, 250, 500, 1000))
 stated = register(
     Claim(
         id="alm.notes.delta",
@@ -180,7 +179,7 @@ stated = register(
         source=f"{NOTES}, Lemma 2.5, with ‖h‖ for ‖h‖²",
         place="“For δ = Õ(1/√m)”, notes, Lemma 2.5, line 118",
         grid=WIDER,
-        quick=tuple({**setting, "trials": 30} for setting in WIDER[:4]),
+        quick=tuple({**setting, "trials": 200} for setting in WIDER[:5]),
         predict=by_units,
         measure=measure_wider,
         rule=NotGrowing(Along("m")),
@@ -223,9 +222,9 @@ def measure_error(setting: Setting, generator: torch.Generator) -> Tensor:
 
 
 def sparse_rate(setting: Setting) -> float:
-    """2(k/t)·ln m, for ‖h‖ = 1."""
+    """3(k/t)·ln m, for ‖h‖ = 1."""
     check_layer(setting)
-    return float(2 * setting["k"] / setting["t"] * log(setting["m"]))
+    return float(3 * setting["k"] / setting["t"] * log(setting["m"]))
 
 
 MORE = tuple(
@@ -264,7 +263,8 @@ register(
     stated.other(
         title="More units than inputs",
         statement=(
-            "For m = n, 2n and 4n alike ‖r(Wᵀx − θ) − h‖² ≤ 2(k/t)·ln m·‖h‖² on average over h, at the best θ."
+            "For m = n, 2n and 4n alike ‖r(Wᵀx − θ) − h‖² ≤ 3(k/t)·ln m·‖h‖² on "
+            "average over h, at the best θ."
         ),
         source=f"{PAPER}, Section 2.2, below eq. 6, and Theorem 2.3",
         predict=sparse_rate,
@@ -303,7 +303,7 @@ stated = register(
         title="Technical lemma without its square",
         statement="For σ ≥ 1, E[w²·r(wh + ξ)] ≤ 3h² + σ².",
         source=f"{NOTES}, technical lemma",
-        place="“E_{w,ξ}[w²·r(wh + ξ)] ≤ 3h² + σ²”, notes, technical lemma, line 143",
+        place="“E_{w,ξ}[w²·r(wh + ξ)] ≤ 3h² + σ²”, notes, technical lemma, line 141",
         grid=LEMMA,
         quick=LEMMA[::2],
         predict=bound_of_square,
@@ -332,5 +332,3 @@ register(
         reading="exact",
     )
 )
-
-

@@ -6,5 +6,6 @@ from . import _hoeffding
 from . import _mixtures
 from . import _equilibrium
 from . import _birthday
+from . import _rule_of_thumb
 from . import _birthday_inverse
 from . import _birthday_confidence

@@ -6,3 +6,4 @@ from . import _saddles
 from . import _gradients
 from . import _factorization
 from . import _memorizing
+from . import _depth

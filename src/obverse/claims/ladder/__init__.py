@@ -12,3 +12,5 @@ from . import _expressive
 from . import _vertices
 from . import _disentangled
 from . import _backward
+from . import _steps
+from . import _spurious
