@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from obverse.claims import Claim, Outcome, claims, read_sweep
 
 from .._lab.tables import table
+from . import quotable, statements
 from .run import RESULTS
 
 PAPERS = {  # by the first part of a claim's id, in the order of the table
@@ -129,9 +130,22 @@ def text() -> str:
         "paper and where",
         "result",
     ]
-    return f"""{len(known)} claims, at full settings:
+    folders = {id: folder for id, (folder, _) in found.items()}
+    return f"""## In sentences
+
+{quotable.text(found)}
+
+## Every claim
+
+{len(known)} claims, at full settings:
 
 {table(["reading", *verdicts], summary)}
 
 {table(head, [line(claim, other, found) for claim, other in rows])}
-"""
+
+## Every statement
+
+What the texts say, statement by statement: a claim that is run, an experiment, a definition, or why it cannot
+be tested. Claims that are beyond the texts are in the table above alone.
+
+{statements.text(known, folders)}"""

@@ -227,7 +227,7 @@ class Protocol:
             }
             if curve:
                 self.write(file, record)
-        error = "diverged" if diverged else f"{100 * record['curve'][-1]['test_error']:.2f} %"
+        error = "diverged" if diverged else f"{100 * curve[-1]['test_error']:.2f} %"
         print(f"{self.name}: {key}, {steps} steps: {error}, {perf_counter() - began:.0f} s", flush=True)
         return record
 

@@ -45,6 +45,9 @@ SECONDS = {
     *("alm.depth.label", "alm.depth.direction", "identity.eq6", "ladder.thm4.spread", "ladder.eq7.small"),
     *("alm.thm3.2.corrected", "alm.thm3.2.bound", "alm.depth.eight", "gan.equilibrium.weights"),
     *("gan.generalization.trained", "gan.generalization.trained.p", "gan.birthday.inverse.close"),
+    *("alm.notes.baby", "alm.notes.baby.corrected", "alm.notes.delta", "alm.notes.delta.corrected"),
+    *("vae.capacity.gaussian", "vae.manifold.known", "ladder.eq3", "alm.lemmaA.1.input", "alm.lemmaD.2"),
+    *("alm.lemmaA.1.input.corrected", "vae.fuzzy"),
 }
 
 

@@ -60,7 +60,7 @@ def measure_mean(setting: Setting, generator: torch.Generator) -> float:
     """Mean of w·1[η > 0]·(wh + r(η)); w and −w together, which have the same law."""
     w, eta = _draw(setting, generator)
     both = [sign * w * (eta > 0) * (sign * w * setting["h"] + eta.relu()) for sign in (1, -1)]
-    return float(sum(both).mean() / 2)  # type: ignore[union-attr]
+    return float(torch.stack(both).mean())
 
 
 @measurement("alm.linearized.measure_variance")

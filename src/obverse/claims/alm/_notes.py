@@ -47,7 +47,7 @@ def spectral_edge(setting: Setting) -> float:
     n, m = setting["n"], setting["m"]
     roots = sqrt(n - 1) + sqrt(m)
     width = roots * (1 / sqrt(n - 1) + 1 / sqrt(m)) ** (1 / 3)
-    return (roots**2 + TRACY_WIDOM * width) / n - 1
+    return float((roots**2 + TRACY_WIDOM * width) / n - 1)
 
 
 stated = register(
@@ -179,7 +179,7 @@ stated = register(
         source=f"{NOTES}, Lemma 2.5, with ‖h‖ for ‖h‖²",
         place="“For δ = Õ(1/√m)”, notes, Lemma 2.5, line 118",
         grid=WIDER,
-        quick=tuple({**setting, "trials": 200} for setting in WIDER[:5]),
+        quick=WIDER[:5],
         predict=by_units,
         measure=measure_wider,
         rule=NotGrowing(Along("m")),
@@ -227,9 +227,11 @@ def sparse_rate(setting: Setting) -> float:
     return float(3 * setting["k"] / setting["t"] * log(setting["m"]))
 
 
-MORE = tuple(
-    {"n": 500, "m": factor * 500, "k": 8, "t": 500, "law": "equal", "trials": 60} for factor in (1, 2, 4)
-)
+def _more(n: int, k: int) -> tuple[Setting, ...]:
+    shared = {"k": k, "t": n, "law": "equal", "trials": 60}
+    return tuple({"n": n, "m": factor * n, **shared} for factor in (1, 2, 4))
+
+
 stated = register(
     Claim(
         id="alm.notes.narrower",
@@ -243,8 +245,8 @@ stated = register(
             "“m < n … This is necessary if we want to be able to reconstruct h from x with high "
             "probability”, notes, one-layer model, line 51"
         ),
-        grid=MORE,
-        quick=tuple({**setting, "n": 200, "t": 200, "k": 4, "m": setting["m"] * 2 // 5} for setting in MORE),
+        grid=_more(500, 8),
+        quick=_more(200, 4),
         predict=half_of_it,
         measure=measure_recovered_share,
         rule=MeanBelow(),

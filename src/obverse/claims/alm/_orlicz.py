@@ -44,14 +44,12 @@ def measure_normal(setting: Setting, generator: torch.Generator) -> float:
     g = WIDER * torch.randn(setting["draws"], generator=generator, dtype=torch.float64)
     weight = WIDER * torch.exp(g.square() / (2 * WIDER**2) - g.square() / 2)  # of N(0, 1) to what is drawn
     value = sqrt(setting["k"]) * (g.relu() if setting["relu"] else g)
-    return (
-        solve(
-            lambda c: float((weight * torch.exp((value / c).square().clamp(max=600))).mean()) - 2,
-            1.42 * sqrt(setting["k"]),  # below √2 the mean is infinite
-            10 * sqrt(setting["k"]),
-        )
-        / setting["k"] ** 0.5
-    )
+    size = sqrt(setting["k"])
+
+    def excess(c: float) -> float:
+        return float((weight * torch.exp((value / c).square().clamp(max=600))).mean()) - 2
+
+    return solve(excess, 1.42 * size, 10 * size) / size  # below √2 of it the mean is infinite
 
 
 def printed(setting: Setting) -> float:

@@ -48,7 +48,7 @@ def measure_square(setting: Setting, generator: torch.Generator) -> float:
     place = torch.where(again > 0, order[:, 1:].double(), torch.tensor(float("inf"), dtype=torch.float64))
     first = place.amin(1) + 1  # samples drawn when the first duplicate is there
     smallest = float(torch.quantile(first, setting["gamma"]))
-    return smallest**2 / setting["points"]
+    return float(smallest**2 / setting["points"])
 
 
 def one(setting: Setting) -> float:

@@ -48,7 +48,7 @@ def mean_epsilon(setting: Setting) -> float:
     """E|X − Y|/2n of two binomials: X − Y + n is Bin(2n, ½), whose mean distance from n is n·C(2n, n)/4ⁿ."""
     check_samples(setting)
     n = setting["pairs"]
-    return n * comb(2 * n, n) / 4**n / (2 * n)
+    return float(n * comb(2 * n, n) / 4**n / (2 * n))
 
 
 def root(setting: Setting) -> float:
@@ -145,7 +145,7 @@ def measure_update(setting: Setting, generator: torch.Generator) -> float:
     contrast = setting["contrast"]
     active = 1 + contrast * factor
     step = float((active * (2 * labels - 1)).mean())
-    return abs(step - contrast * float(_epsilon(factor, labels)))
+    return float(abs(step - contrast * float(_epsilon(factor, labels))))
 
 
 register(

@@ -70,7 +70,8 @@ def _batch(setting: Setting, generator: torch.Generator) -> tuple[Tensor, Tensor
 
     def normed(f: Tensor) -> Tensor:
         centred = f - f.mean()
-        return centred / (centred.square().mean() + setting["eps"]).sqrt()
+        out: Tensor = centred / (centred.square().mean() + setting["eps"]).sqrt()
+        return out
 
     jacobian = torch.autograd.functional.jacobian(normed, raw)
     standard, _ = normalize(
@@ -152,7 +153,7 @@ def measure_top(setting: Setting, generator: torch.Generator) -> float:
         above = chances(events, events, generator=generator) @ below  # P F, what the top layer reads
         best = torch.linalg.lstsq(above, torch.eye(events, dtype=torch.float64), driver="gelsd").solution
         found += bool((above @ best - torch.eye(events, dtype=torch.float64)).norm() < 1e-6)
-    return found / setting["nets"]
+    return float(found / setting["nets"])
 
 
 def surely(setting: Setting) -> float:
@@ -219,7 +220,8 @@ def measure_linear_norm(setting: Setting, generator: torch.Generator) -> float:
 
     def normed(raw: Tensor) -> Tensor:
         scale, shift = normal(2, raw.shape[1], generator=generator)
-        return scale * (raw - raw.mean(0)) / raw.std(0, correction=0) + shift
+        out: Tensor = scale * (raw - raw.mean(0)) / raw.std(0, correction=0) + shift
+        return out
 
     def positions(size: int) -> Tensor:
         """All values of so many positions, a row each: values^size × size."""

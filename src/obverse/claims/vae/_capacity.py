@@ -79,7 +79,7 @@ register(
             "with ∫dz?, line 98"
         ),
         grid=grid(pieces=(160, 320, 640, 1280, 3200, 6400), sigma=0.5, trials=60),
-        quick=grid(pieces=(160, 320, 640, 1280), sigma=0.5, trials=20),
+        quick=grid(pieces=(160, 320, 640, 1280, 3200), sigma=0.5, trials=40),
         predict=pieces_rate,
         measure=measure_pieces,
         rule=Exponent(Along("pieces")),
