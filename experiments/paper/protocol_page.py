@@ -191,7 +191,7 @@ def verdict(folder: Path, found: Mapping[str, Any]) -> str:
     if seen["faster"]:
         lines.append(
             f"In the paper's own protocol SHADOW is significantly better than backpropagation, without "
-            f"dropout, on {' and '.join(seen['faster'])}: the paper's picture appears."
+            f"dropout, on {' and '.join(seen['faster'])}, as far as it was run: the paper's picture appears."
         )
     if seen["not"]:
         lines.append(f"It does not, or not significantly, on {' and '.join(seen['not'])}.")
