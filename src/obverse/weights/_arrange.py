@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -9,7 +11,8 @@ from ._controls import root_mean_square
 from ._decomposition.parts import Parts
 from ._shuffles import Null, shuffled_null, shuffles_for
 from ._structure import Arrangement, arrangement, fourth_moment, without_signal
-from .results import Entries
+from ._verdict import Judgement
+from .results import Entries, Norms, Offsets, Reversal
 
 
 def arrange(centred: Tensor, parts: Parts, level: float, generator: torch.Generator) -> Arrangement:
@@ -30,6 +33,32 @@ def arrange(centred: Tensor, parts: Parts, level: float, generator: torch.Genera
     # without it.
     apart = _null(rest, found.kurtosis, generator)
     return beside.doubted(found if apart is None else apart.beside(found))
+
+
+def measured_fields(
+    judged: Judgement,
+    entries: Entries,
+    offsets: Offsets | None,
+    parts: Parts,
+    arranged: Arrangement,
+    reversal: tuple[Reversal, ...],
+    mean_share: float,
+) -> dict[str, Any]:
+    """What a layer's audit says of its numbers, by the names in LayerAudit."""
+    return {
+        "verdict": judged.verdict,
+        "sentence": judged.sentence,
+        "findings": judged.findings,
+        "entries": entries,
+        "offsets": offsets,
+        "parts": judged.parts,
+        "values": parts.values,
+        "norms": Norms(arranged.row_norms, arranged.column_norms),
+        "correlations": arranged.cosines,
+        "blocks": arranged.blocks,
+        "reversal": reversal,
+        "mean_share": mean_share,
+    }
 
 
 def _null(matrix: Tensor, kurtosis: float, generator: torch.Generator) -> Null | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ._arrange import arrange, mean_stands_out
+from ._arrange import arrange, mean_stands_out, measured_fields
 from ._biases import offsets
 from ._decomposition.parts import SAFE, Parts, decompose_bands
 from ._decomposition.signs import SPARSE
@@ -24,7 +24,7 @@ from ._readers.stored import Weight
 from ._reversibility import reversals
 from ._settings import Settings
 from ._verdict import judge
-from .results import Finding, LayerAudit, Norms
+from .results import Finding, LayerAudit
 
 SAMPLE = 2**25  # entries of the lines that all else is measured on
 
@@ -140,25 +140,19 @@ def _judged(
         "entries, norms, correlations, blocks and recovery are those of "
         f"{len(lines):,} of {length:,} {side}, chosen at random"
     )
+    measured = measured_fields(judged, distribution, biases, parts, arranged, reversal, mean_share)
+    measured |= {
+        "sentence": f"{judged.sentence} ({note})",
+        "findings": (*judged.findings, Finding("sample", None, note)),
+    }
     return LayerAudit(
         name=weight.name,
         kind=weight.kind,
         rows=weight.rows,
         columns=weight.columns,
-        verdict=judged.verdict,
-        sentence=f"{judged.sentence} ({note})",
-        findings=(*judged.findings, Finding("sample", None, note)),
-        entries=distribution,
-        offsets=biases,
-        parts=judged.parts,
-        values=parts.values,
-        norms=Norms(arranged.row_norms, arranged.column_norms),
-        correlations=arranged.cosines,
-        blocks=arranged.blocks,
-        reversal=reversal,
         dead_rows=dead_rows,
         dead_columns=dead_columns,
-        mean_share=mean_share,
+        **measured,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._arrange import arrange, mean_stands_out
+from ._arrange import arrange, mean_stands_out, measured_fields
 from ._biases import offsets
 from ._controls import root_mean_square
 from ._decomposition.live import live_part
@@ -20,7 +20,7 @@ from ._readers.stored import Weight, printable
 from ._reversibility import reversals
 from ._settings import Settings
 from ._verdict import judge
-from .results import LayerAudit, Norms
+from .results import LayerAudit
 
 LARGE = 2**26  # entries: 268 MB in float32, of which an audit has three or four copies
 
@@ -102,19 +102,5 @@ def audit_layer(weight: Weight, settings: Settings, *, own: Tensor | None = None
     arranged = arrange(centred, parts, thresholds.level, generator)
     biases = None if bias is None else offsets(bias)
     judged = judge(thresholds, found, biases, parts.summary, arranged, reversal, dead, mean_share)
-    return LayerAudit(
-        **about,
-        verdict=judged.verdict,
-        sentence=judged.sentence,
-        findings=judged.findings,
-        entries=found,
-        offsets=biases,
-        parts=judged.parts,
-        values=parts.values,
-        norms=Norms(arranged.row_norms, arranged.column_norms),
-        correlations=arranged.cosines,
-        blocks=arranged.blocks,
-        reversal=reversal,
-        seconds=time.perf_counter() - began,
-        mean_share=mean_share,
-    )
+    measured = measured_fields(judged, found, biases, parts, arranged, reversal, mean_share)
+    return LayerAudit(**about, **measured, seconds=time.perf_counter() - began)
