@@ -405,3 +405,40 @@ def test_progress_is_told_of_every_layer():
     heard = []
     run(net(0), net(1), progress=lambda done, total, name: heard.append((done, total, name)))
     assert heard == [(0, 3, "fc1"), (1, 3, "fc2"), (2, 3, "out"), (3, 3, "")]
+
+
+# Matrices too large to be taken apart whole
+
+
+@pytest.fixture
+def small_limits(monkeypatch):
+    monkeypatch.setattr("obverse.weights._difference.matrices.LARGE", 40_000)
+    monkeypatch.setattr("obverse.weights._difference.matrices.SAMPLE", 19_200)
+
+
+def test_of_a_large_matrix_some_rows_are_taken_apart(small_limits):
+    """Counts are those of all entries; what is said of directions names the rows that it is of."""
+    base = made(1000, 96)
+    update = planted(base, 3, 2.0)
+    found = graded((base.double() + update).float(), base)
+    assert (found.change, found.numbers["rank"]) == ("directions", 3)
+    assert found.numbers["changed_rows"] == 1000
+    assert found.numbers["changed"] == base.numel()
+    assert found.sentence.startswith(
+        "1,000 of 1,000 rows changed; 200 of them, chosen at random: 3 directions "
+    )
+    assert graded(base + made(1000, 96, seed=4) / 5, base).change == "dense"
+    assert graded(base.bfloat16(), base).change == "nothing but rounding"
+    assert graded(base, base).change == "identical"
+
+
+def test_of_few_changed_rows_of_a_large_matrix_all_are_taken_apart(small_limits):
+    base = made(1000, 96)
+    tuned = base.clone()
+    tuned[100:160] += made(60, 96, seed=3)
+    found = graded(tuned, base)
+    assert (found.change, found.numbers["changed_rows"]) == ("in a few rows", 60)
+    assert found.sentence.startswith("60 of 1,000 rows changed; in these: ")
+    other = graded(torch.where(torch.arange(1000)[:, None] < 50, 2 * base, base), base)
+    assert (other.change, other.numbers["changed"]) == ("in a few rows", 50 * 96)
+    assert "in these: scaled: tuned is base times 2" in other.sentence

@@ -13,12 +13,14 @@ from ..._core import brief, in_percent
 from .._decomposition.grade import MIN_SIDE
 from .._decomposition.marchenko_pastur import threshold_strength
 from .._decomposition.parts import Parts, decompose
-from .grids import FORMATS, nearest
-from .results import Change
+from .grids import FORMATS, nearest, rows_of_a_band
+from .results import UNCHANGED, UNKNOWN, Change
 from .rounded_update import Update, rounded_update
 from .rounding import Rounded, rounded_to_a_format, rounding
-from .simple import counts, lines, reordered, scaled
+from .simple import FEW_LINES, counts, lines, reordered, scaled
 
+LARGE = 2**26  # entries, of which a comparison takes several copies in float64
+SAMPLE = 2**24  # entries of the rows that are taken apart in place of all
 SHOWN = 64
 NAMED = 3  # strengths in a sentence
 MORE = 4  # directions that may be known beside those that stand out, or half as many as do
@@ -53,6 +55,8 @@ def compare(
         return Found("identical", "identical: every number is the same", numbers)
     if how := rounded_to_a_format(tuned, base):
         return Found("nothing but rounding", f"nothing but rounding: {how}", numbers)
+    if base.numel() > LARGE:
+        return _of_some_rows(tuned, base, numbers, alpha, exact, generator)
     rounded = rounding(tuned, base)
     if rounded.how:
         return Found("nothing but rounding", f"nothing but rounding: {rounded.how}", numbers)
@@ -64,6 +68,30 @@ def compare(
         said = f"rows in another order: the same rows, {tuned.shape[0] - kept:,} of them in another place"
         return Found("rows in another order", said, numbers)
     return _taken_apart(moved, tuned, base, rounded, numbers, alpha, exact, generator)
+
+
+def _of_some_rows(
+    tuned: Tensor,
+    base: Tensor,
+    numbers: dict[str, Any],
+    alpha: float,
+    exact: bool | None,
+    generator: torch.Generator,
+) -> Found:
+    """Of a matrix too large to be taken apart in float64: what is said of some of the rows that changed."""
+    height = rows_of_a_band(base)
+    other = torch.cat(
+        [(one != two).any(1) for one, two in zip(tuned.split(height), base.split(height), strict=True)]
+    )
+    changed = other.nonzero().flatten()
+    most = max(SAMPLE // base.shape[1], MIN_SIDE)
+    rows = changed[torch.randperm(len(changed), generator=generator)[:most]].sort().values
+    found = compare(tuned[rows], base[rows], alpha=alpha, exact=exact, generator=generator)
+    chosen = f"{len(rows):,} of them, chosen at random" if len(rows) < len(changed) else "in these"
+    where = f"{len(changed):,} of {len(base):,} rows changed; {chosen}"
+    few = len(changed) <= FEW_LINES * len(base)
+    grade: Change = "in a few rows" if few and found.change not in (*UNCHANGED, *UNKNOWN) else found.change
+    return Found(grade, f"{where}: {found.sentence}", found.numbers | numbers)
 
 
 def _taken_apart(
