@@ -89,12 +89,16 @@ def mean_curve(seeds: Mapping[int, Curve]) -> Curve:
     return {step: mean_and_se(over_seeds(seeds, step))[0] for step in steps}
 
 
-def speed(fast: Mapping[int, Curve], slow: Mapping[int, Curve]) -> float | None:
-    """How many times fewer steps the one needs for the error that the other ends with; None: it never has it.
+def between(seeds: Mapping[int, Curve], steps_per_epoch: int) -> Curve:
+    """The mean curve without the ends of epochs: all of it measured on the same test images."""
+    return {step: error for step, error in mean_curve(seeds).items() if step % steps_per_epoch}
 
-    Between two measurements the error is taken to fall as a straight line.
+
+def speed(quick: Curve, late: Curve) -> float | None:
+    """How many times fewer steps the first curve needs for the error that the other ends with.
+
+    None if it never has it. Between two measurements the error is taken to fall as a straight line.
     """
-    quick, late = mean_curve(fast), mean_curve(slow)
     end = max(late)
     goal, before = late[end], (0, float("nan"))
     for step, error in quick.items():

@@ -6,6 +6,16 @@ import pytest
 
 from experiments.claims import quotable, statements
 from experiments.claims.papers import published
+from experiments.paper.protocol import COLUMNS
+from experiments.paper.protocol_curves import (
+    PAIRS,
+    SIGNIFICANT,
+    column_of,
+    curves_of,
+    epoch_of,
+    gained,
+)
+from experiments.paper.run import FOLDER
 from obverse.claims import claims
 
 FOUND = published()
@@ -61,3 +71,13 @@ def test_the_table_counts_every_statement_once() -> None:
     count = len(statements.read())
     assert text.startswith(f"{count} statements")
     assert sum(line.startswith("| ") for line in text.splitlines()) == count + len(statements.TEXTS) + 4
+
+
+def test_what_is_said_of_the_papers_own_protocol_is_what_was_measured() -> None:
+    """Better without momentum on MNIST, and not significantly so with it."""
+    for column, significant in ((COLUMNS[0], True), (COLUMNS[2], False)):
+        curves, last = column_of(curves_of(FOLDER, "mnist-1000"), column, epoch_of("mnist-1000"))
+        found = gained(curves, *PAIRS[column][0], last)
+        assert found is not None
+        assert found[2] is not None
+        assert (found[0] > 0 and found[2] < SIGNIFICANT) == significant

@@ -174,10 +174,13 @@ def test_columns_end_where_all_of_their_arms_and_seeds_do():
 
 def test_how_many_times_fewer_steps_is_read_off_both_curves():
     speed = module("protocol_curves").speed
-    slow = {0: {100: 0.8, 200: 0.6, 300: 0.5, 400: 0.4}}
-    assert speed({0: {100: 0.4, 200: 0.2}}, slow) == 4
-    assert speed({0: {100: 0.6, 200: 0.2}}, slow) == pytest.approx(400 / 150)
-    assert speed({0: {100: 0.6, 200: 0.5}}, slow) is None
+    slow = {100: 0.8, 200: 0.6, 300: 0.5, 400: 0.4}
+    assert speed({100: 0.4, 200: 0.2}, slow) == 4
+    assert speed({100: 0.6, 200: 0.2}, slow) == pytest.approx(400 / 150)
+    assert speed({100: 0.6, 200: 0.5}, slow) is None
+    seeds = {0: {500: 0.6, 600: 0.1, 700: 0.4}, 1: {500: 0.4, 600: 0.1, 700: 0.2}}
+    # the end of an epoch is measured on all test images, the others on some
+    assert module("protocol_curves").between(seeds, 600) == {500: 0.5, 700: pytest.approx(0.3)}
 
 
 def test_the_page_says_what_the_files_say(tmp_path):
@@ -201,13 +204,25 @@ def test_the_page_says_what_the_files_say(tmp_path):
     (tmp_path / protocol.PREDICTION).write_text(json.dumps(told))
     text = page.text(tmp_path)
     assert "SHADOW has 5.10 ± 0.06 points less error than backprop after 600 steps" in text
-    assert "in 6.0 times fewer steps (foretold: 3.0)" in text
+    assert "in 5.0 times fewer steps (foretold: 3.0)" in text
     assert "significantly better than backpropagation, without dropout, on MNIST, width 1000" in text
     assert "it is not significantly better on MNIST, width 1000" in text
     assert "Not run so far: dropout, SHADOW + dropout" in text
     assert "Not run here: momentum 0.9." in text
     assert "CIFAR-100, width 1000" in text[text.index("Not run at all here") :].splitlines()[0]
     assert page.text(tmp_path / "nothing") == ""
+
+
+def test_the_page_names_the_choices_that_are_not_on_file(tmp_path):
+    protocol, page = module("protocol"), module("protocol_page")
+    runs = [record(protocol.PLAIN, 0, [0.9, 0.5]), record(protocol.SHADOW, 0, [0.9, 0.4], weight=0.125)]
+    (tmp_path / "protocol-mnist-1000.jsonl").write_text("\n".join(map(json.dumps, runs)))
+    keys = ["backprop, a = 2", "backprop, a = 1", "SHADOW, a = 2, b = -3", "SHADOW, a = 1, b = -3"]
+    tried = tmp_path / "protocol-mnist-1000-tuning.jsonl"
+    tried.write_text("\n".join(json.dumps({"key": key}) for key in keys))
+    assert "The choices of SHADOW on MNIST, width 1000 are" in page.on_fewer_points(tmp_path)
+    tried.write_text("\n".join(json.dumps({"key": key}) for key in [*keys, "SHADOW, a = 2, b = -2"]))
+    assert page.on_fewer_points(tmp_path) == ""
 
 
 @pytest.mark.slow  # draws a figure
