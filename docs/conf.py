@@ -33,7 +33,7 @@ myst_heading_anchors = 4
 smartquotes = False  # "--data" is a flag, not a dash
 nitpicky = False  # annotations name types of other projects, which are not fetched
 
-# What describes each public name: an object that two packages export is described in the first of these.
+# Links to a public name that two packages export lead to the first of these; it is described whole in both.
 public_packages = [
     "obverse.shadow",
     "obverse.training",
@@ -58,6 +58,7 @@ html_theme = "furo"
 html_title = "obverse"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["tables.js"]
 html_math_renderer = "offline"
 html_copy_source = False
 html_show_sourcelink = False

@@ -6,7 +6,7 @@ import torch
 from obverse.claims import Claim, Equal, grid, register, run
 
 
-def measure(setting, generator):  # a simulation that does not know the prediction: one number a trial
+def measure(setting, generator):  # a simulation that does not know the prediction: one number per trial
     return (setting["scale"] * torch.randn(setting["trials"], 10, generator=generator)).relu().var(1)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -139,13 +140,13 @@ def remarks(thing: type) -> dict[str, str]:
     return dict(re.findall(r"^    (\w+): [^#\n]*?  # (.+)$", inspect.getsource(thing), re.MULTILINE))
 
 
-def members(thing: type, module: str, shown: str) -> list[str]:
+def members(thing: type, about: dict[str, str], shown: str) -> list[str]:
     lines: list[str] = []
     fields = dataclasses.fields(thing) if dataclasses.is_dataclass(thing) else ()
     said = remarks(thing)
     for field in fields:
         if not field.name.startswith("_"):
-            options = {"module": module, "type": annotation(field.type)}
+            options = {**about, "type": annotation(field.type)}
             text = [escaped(said[field.name])] if field.name in said else []
             lines += directive("attribute", f"{shown}.{field.name}", text, 1, options)
     for name in vars(thing) if not issubclass(thing, tuple) else ():
@@ -155,33 +156,27 @@ def members(thing: type, module: str, shown: str) -> list[str]:
         text = markdown(inspect.getdoc(raw) or "") if getattr(raw, "__doc__", None) else []
         if isinstance(raw, property):
             kind = annotation(inspect.signature(raw.fget).return_annotation) if raw.fget else ""
-            lines += directive("property", f"{shown}.{name}", text, 1, {"module": module, "type": kind})
+            lines += directive("property", f"{shown}.{name}", text, 1, {**about, "type": kind})
         elif isinstance(raw, classmethod | staticmethod):
             call = signature(raw.__func__, method=isinstance(raw, classmethod))
             kind = type(raw).__name__
-            lines += directive("method", f"{shown}.{name}{call}", text, 1, {"module": module, kind: ""})
+            lines += directive("method", f"{shown}.{name}{call}", text, 1, {**about, kind: ""})
         elif inspect.isfunction(raw):
-            lines += directive("method", f"{shown}.{name}{signature(raw, True)}", text, 1, {"module": module})
+            lines += directive("method", f"{shown}.{name}{signature(raw, True)}", text, 1, about)
     return lines
 
 
 def described(name: str, module: ModuleType, home: str | None) -> list[str]:
-    """One public name. `home` is the package that describes it, where that is another one."""
+    """One public name, whole. `home` is the package that links lead to, where that is another one."""
     thing = getattr(module, name)
-    options = {"module": module.__name__}
-    if home is not None:
-        first = (inspect.getdoc(thing) or "").partition("\n\n")[0]
-        link = f"{{py:obj}}`{home}.{name}`"
-        kind = "class" if inspect.isclass(thing) else "function"
-        options["no-index"] = ""
-        return directive(kind, name, [*markdown(first), f"The same as {link}."], 0, options)
+    options = {"module": module.__name__} | ({} if home is None else {"no-index": ""})
     if inspect.isclass(thing):
         documented = thing.__doc__ or ""
         made = documented.startswith(f"{name}(")  # a dataclass without a docstring: its signature again
         body = [] if made else markdown(documented)
         kind = "exception" if issubclass(thing, BaseException) else "class"
         call = "" if kind == "exception" else signature(thing).partition(" ->")[0]
-        return directive(kind, name + call, [*body, *members(thing, module.__name__, name)], 0, options)
+        return directive(kind, name + call, [*body, *members(thing, options, name)], 0, options)
     if callable(thing) and inspect.isroutine(thing):
         return directive("function", name + signature(thing), markdown(thing.__doc__ or ""), 0, options)
     # a type by another name, or a constant
@@ -218,6 +213,9 @@ class PublicNames(SphinxDirective):
             lines += described(name, module, None if there == module.__name__ else there)
         container = nodes.container()
         self.state.nested_parse(StringList(lines, source=module.__file__ or ""), 0, container)
+        for one in container.findall(addnodes.desc_signature):
+            if not one["ids"]:  # described here and indexed elsewhere: a place to link to all the same
+                one["ids"].append(f"{module.__name__}.{one['fullname']}")
         return list(container.children)
 
 

@@ -2,7 +2,7 @@
 
 CIFAR-10, the small setting of small.toml, a fixed number of steps, three seeds. Each variant's rate
 is the best of the same six tries, judged on held-out training points after one epoch; the test set plays no
-part in it. Finished runs are kept, those cut off are resumed; a run that diverges counts as guessing.
+part in it. Finished runs are kept, interrupted ones are resumed; a run that diverges counts as guessing.
 
     python -m experiments.allconv.run            # 45 minutes on one core
 """

@@ -24,7 +24,7 @@ from . import run as few
 from .methods import EVERY, FITTED, METHODS, REFIT
 
 TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "digits": "Digits, 8×8"}
-# A colour each that colour-blind readers can tell apart, and a marker each for print.
+# A colour each that colour-blind readers can distinguish, and a marker each for print.
 STYLES = {
     "plain": (LIGHT[6], "o"),
     "dropout": (LIGHT[4], "s"),

@@ -95,7 +95,7 @@ def feature_net(data: Dataset, file: Path) -> nn.Sequential:
 
 
 def trained(name: str, data: Dataset) -> Sampler:
-    """One of the library's generators; goes on where it was cut off."""
+    """One of the library's generators; resumes where it was interrupted."""
     run = RUNS / name
     task = generator_task(TRAINING[name], data)
     if not (run / "config.json").exists():

@@ -3,9 +3,9 @@
     python -m experiments.ladder.overfitting [--out FOLDER]   (minutes)
 
 The label is z_α, a table over many contents x_α that the student meets one by one. Beside it are single bits
-x_β that have nothing to do with the label, and are easily told apart. In n samples each bit seems to predict
-the label by ε = (P̃(1 | 1) − P̃(1 | 0)) / 2. A student descends on the sample, and is judged by every input
-there is. Its answer is h_α(x_α) + Σ h_β(x_β), so that the loss by spurious events is known exactly:
+x_β that have nothing to do with the label, and are easy to distinguish. In n samples each bit seems to
+predict the label by ε = (P̃(1 | 1) − P̃(1 | 0)) / 2. A student descends on the sample, and is judged by every
+input there is. Its answer is h_α(x_α) + Σ h_β(x_β), so that the loss by spurious events is known exactly:
 ½ Σ Var h_β(x_β). Writes overfitting.json: by number of samples and by number of contents.
 """
 

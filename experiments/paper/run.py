@@ -212,7 +212,7 @@ class Trials:
 
 
 def plan(parts: Sequence[str], arms: Sequence[str], seeds: Sequence[int]) -> Iterator[tuple[str, str, int]]:
-    """What is run, seed by seed, so that what is cut off leaves whole seeds."""
+    """What is run, seed by seed, so that an interrupted run leaves whole seeds."""
     for part in parts:
         for seed in seeds:
             for arm in PARTS[part].arms:

@@ -180,7 +180,7 @@ def test_json_is_refused_by_size_before_it_is_read(tmp_path, monkeypatch):
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
-    with pytest.raises(BadInput, match="no file"):
+    with pytest.raises(BadInput, match="No such file or folder: "):
         read_json(tmp_path / "none.json", "a test")
     with pytest.raises(BadInput, match="directory"):
         read_json(tmp_path, "a test")

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import obverse as package
+from app.test_voice import COMMANDS as COMMANDS_THERE_ARE
 from obverse.training import Interrupted
 from obverse.training._settings import setting_names
 from training.helpers import files_below
@@ -87,7 +88,6 @@ def test_version_names_what_numbers_depend_on(obverse):
 
 WRONG = [
     (["train", "--data", "minst"], "got 'minst'"),
-    (["train", "--data", "/none.npz"], "got '/none.npz'"),
     (["train", "--hidden", "16,x"], "expected --hidden as widths, e.g. 500,500; got '16,x'"),
     (["train", "--hidden", "16,0"], r"expected hidden widths ≥ 1; got \(16, 0\)"),
     (["train", "--hidden", str(10**15)], "hidden widths whose weights fit into memory"),
@@ -102,8 +102,6 @@ WRONG = [
     (["train", "--train-size", "2000"], "train_size ≤ 1297"),
     (["train", "--validation", "1297"], "validation < train_size"),
     (["train", "--batch-size", str(2**70)], "batch_size to be a whole number"),
-    (["train", "--config", "none.toml"], "no file none.toml"),
-    (["train", "--resume", "none"], r"no file none/config\.json"),
     (["train", "--out", "/proc/obverse-x"], "expected to write /proc/obverse-x; got: No such file"),
     (["compare", "--variants", "shadow,shadows"], "variants out of backprop, .*; got 'shadows'"),
     (["compare", "--variants", "shadow", "--figure", "3"], "--variants or --figure; got both"),
@@ -113,10 +111,7 @@ WRONG = [
     (["compare", "--seeds", "-1,2"], "--seeds as a count"),
     (["compare", "--weight", "-1"], "expected weight ≥ 0; got -1"),
     (["compare", "--train-size", "2000"], "train_size ≤ 1297"),
-    (["compare", "--resume", "none"], r"no file none/comparison\.json"),
     (["compare", "--out", "/proc/obverse-x"], "expected to write /proc/obverse-x"),
-    (["report", "none"], "none"),
-    (["sample", "none"], "none"),
 ]
 
 
@@ -131,6 +126,55 @@ def test_a_mistake_gets_one_sentence_and_exit_code_2(obverse, tmp_path, monkeypa
     assert done.err.count("; ") >= 2, "what was expected, what came, what to do"
     assert re.search(said, done.err), done.err
     assert list(tmp_path.rglob("*")) == []
+
+
+MISSING = [  # every argument and flag that names a file or folder to be read
+    (["train", "--data", "none/images"], "none/images"),
+    (["train", "--data", "/none.npz"], "/none.npz"),
+    (["train", "--config", "none.toml"], "none.toml"),
+    (["train", "--resume", "none"], "none"),
+    (["compare", "--data", "none.npz"], "none.npz"),
+    (["compare", "--resume", "none"], "none"),
+    (["search", "--data", "none.npz"], "none.npz"),
+    (["search", "--resume", "none"], "none"),
+    (["sample", "none"], "none"),
+    (["shadow", "none"], "none"),
+    (["shadow", "torch.nn:ReLU", "--data", "none.npz"], "none.npz"),
+    (["shadow", "torch.nn:ReLU", "--data", "digits", "--weights", "none.safetensors"], "none.safetensors"),
+    (["audit", "none.safetensors"], "none.safetensors"),
+    (["audit", "none"], "none"),
+    (["audit", "none.json"], "none.json"),
+    (["audit", "none", "--data", "own"], "none"),
+    (["audit", "none", "--ablate", "--out", "audit"], "none"),
+    (["memorize", "none.npz"], "none.npz"),
+    (["ladder", "none.npz"], "none.npz"),
+    (["diversity", "none"], "none"),
+    (["diversity", "none.npz"], "none.npz"),
+    (["report", "none"], "none"),
+    (["explore", "none"], "none"),
+    (["claims", "list", "--module", "none.py"], "none.py"),
+    (["claims", "show", "alm.eq2", "--module", "none.py"], "none.py"),
+    (["claims", "run", "alm.eq2", "--quick", "--module", "none.py"], "none.py"),
+    (["generate", "train", "--config", "none.toml"], "none.toml"),
+    (["generate", "train", "--data", "none.npz"], "none.npz"),
+    (["generate", "train", "--resume", "none"], "none"),
+    (["generate", "sample", "none"], "none"),
+]
+
+
+@pytest.mark.parametrize(("words", "path"), MISSING, ids=[" ".join(words) for words, _ in MISSING])
+def test_what_is_not_there_is_said_as_everybody_says_it(obverse, tmp_path, monkeypatch, words, path):
+    monkeypatch.chdir(tmp_path)
+    done = obverse(*words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"obverse: No such file or folder: {path!r}"), done.err
+    assert done.err.count("\n") == 1, "one line"
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_every_command_that_reads_a_path_is_tried_with_one_that_is_not_there():
+    tried = {" ".join(words[: 2 if words[0] in ("claims", "generate") else 1]) for words, _ in MISSING}
+    assert tried == COMMANDS_THERE_ARE.keys() - {"doctor"}
 
 
 UNKNOWN = [

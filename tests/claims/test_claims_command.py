@@ -83,23 +83,44 @@ def rows(out: str) -> dict[str, str]:
 # list and show
 
 
-def test_list_shows_what_there_is(obverse, file):
+def test_list_says_what_words_mean_and_then_one_line_for_each_claim(obverse, file):
     done = obverse("claims", "list", "--module", file)
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    assert lines[0].split() == ["claim", "reading", "found", "settings", "title"]
-    found = rows(done.out)
-    assert re.fullmatch(r"t\.failed +as printed +failed +3 +about t\.failed", found["t.failed"])
-    assert re.fullmatch(r"t\.rate +beyond +held +3 +about t\.rate", found["t.rate"])
-    assert found["t.images"].endswith("about t.images*")
-    assert "*: trains on images: runs by its id, or with --long" in " ".join(done.out.split())
-    assert lines[-1] == "4 claims; more about one: obverse claims show ID"
+    assert lines[0] == "4 claims; more about one: obverse claims show ID"
+    legend = lines[1 : lines.index("")]
+    assert legend[1:] == [
+        "  [beyond]: a statement beyond the paper",
+        "  [images]: trains on images, and runs by its id, or with --long",
+    ]
+    assert lines[len(legend) + 2] == "Claims of your own: 3 held, 1 failed"
+    claims = lines[len(legend) + 3 :]
+    assert [line.split()[:2] for line in claims] == [
+        ["held", "t.held"],
+        ["failed", "t.failed"],
+        ["held", "t.rate"],
+        ["held", "t.images"],
+    ]
+    assert claims[1].split(maxsplit=2)[2] == "about t.failed"
+    assert claims[2].split(maxsplit=2)[2] == "[beyond] about t.rate"
+    assert claims[3].split(maxsplit=2)[2] == "[images] about t.images"
+
+
+def test_list_is_grouped_by_paper_and_shorter_than_twice_the_papers_and_claims(obverse):
+    done = obverse("claims", "list", "alm.*", "tools.*")
+    lines = done.out.splitlines()
+    heads = [line for line in lines if re.search(r": \d+ held", line)]
+    assert heads[0].startswith("Arora, Liang, Ma: Why are deep nets reversible: ")
+    assert len(heads) == 2
+    shown = [line for line in lines if re.match(r"  (held|failed|inconclusive)\s+(alm|tools)\.\S+  ", line)]
+    assert lines[0].split()[0] == str(len(shown))
+    assert len(lines) <= len(shown) + 2 * len(heads) + 6
 
 
 def test_list_takes_patterns(obverse, file):
     out = obverse("claims", "list", "t.f*", "t.held", "--module", file).out
-    assert [word for word in rows(out) if word.startswith("t.")] == ["t.failed", "t.held"]
-    assert "trains on images" not in out
+    assert re.findall(r"^  (?:held|failed) +(\S+)", out, re.MULTILINE) == ["t.failed", "t.held"]
+    assert "[images]" not in out
 
 
 def test_list_as_json(obverse, file):
@@ -373,7 +394,7 @@ def test_set_passes_over_claims_that_have_no_such_setting(obverse, file):
         (["show", "t.*"], r"got 't\.\*', which is 4 of them; choose one: t\.held, t\.failed"),
         (["show", "nothing"], "expected the id of a claim"),
         (["list", "nothing"], "expected the id of a claim"),
-        (["list", "--module", "none.py"], r"a Python file with claims; got none\.py"),
+        (["list", "--module", "."], r"a Python file with claims; got \."),
     ],
 )
 def test_a_mistake_gets_one_sentence_and_exit_code_2(obverse, file, monkeypatch, words, said):
@@ -401,7 +422,7 @@ def test_help_of_each_command(obverse):
 
 def test_there_are_no_bars_where_there_is_no_terminal(capsys):
     with claims_progress({"a": 1}) as progress:
-        assert progress is None
+        progress(1, 1, "a")
     assert capsys.readouterr().err == ""
 
 

@@ -84,7 +84,9 @@ def test_verdict_of_a_teacher() -> None:
     assert is_exact(exact)
     said = "Exact: on all 6 edges, ΔW from events alone equals ΔW from all 16 inputs, to "
     assert re.fullmatch(rf"{said}\d(\.\d)?·10⁻¹\S of its size\.", verdict(exact))
-    assert outlook(exact) == []
+    assert [line.partition(",")[0] for line in outlook(exact)] == [
+        "So here training can be computed and understood from events"
+    ]
     assert not is_exact(lossy)
     worst = max(lossy.levels, key=lambda one: one.worst.weight)
     assert verdict(lossy) == (
@@ -92,12 +94,13 @@ def test_verdict_of_a_teacher() -> None:
         f"(level {worst.level}) and by up to {lossy.worst_recursive:.2f} through the whole recursion, "
         "against all 32 inputs."
     )
-    (conditions,) = outlook(lossy)
+    use, conditions = outlook(lossy)
+    assert use.startswith("So events cannot take the place of the ")
     broadness = max(one.gaps.broadness for one in lossy.edges)
     assert f"roadness (by up to {broadness:.2f})" in conditions
     drawn_inputs = sample_ladder("broad")
     assert "60 drawn inputs" in verdict(drawn_inputs)
-    (conditions,) = outlook(drawn_inputs)
+    _, conditions = outlook(drawn_inputs)
     assert conditions.endswith("; focus holds, as far as drawn inputs tell.")
 
 
@@ -111,8 +114,8 @@ def test_focus_stands_beside_chance_where_inputs_were_drawn() -> None:
         worst = replace(found.levels[0].worst, focus=focus, focus_chance=chance)
         return replace(found, levels=(replace(found.levels[0], worst=worst), *found.levels[1:]))
 
-    assert "ocus (by up to 0.40)" in outlook(with_focus(0.4, 0.3))[0]
-    assert "focus holds, as far as drawn inputs tell" in outlook(with_focus(0.4, 0.38))[0]
+    assert "ocus (by up to 0.40)" in outlook(with_focus(0.4, 0.3))[1]
+    assert "focus holds, as far as drawn inputs tell" in outlook(with_focus(0.4, 0.38))[1]
 
 
 def test_exactness_of_drawn_inputs_claims_no_more_than_it_may() -> None:
@@ -164,7 +167,8 @@ def test_verdict_of_a_net() -> None:
         "nothing above the pixels, mislead at level 2, and have next to nothing to explain at the top; "
         f"before training it was {recursive[0]}, {recursive[1]} and {recursive[2]} %."
     )
-    behaves, control = outlook(found)
+    use, behaves, control = outlook(found)
+    assert use.startswith("So, edge by edge, at level 1 what training does follows from events; at level")
     assert behaves.startswith(
         "Edge by edge it behaves like the theory at level 1, in part at level 2, not at level 3; through the "
         "recursion like the theory at no level, not at levels 1 and 2. Above level 1 events tell "
@@ -175,7 +179,7 @@ def test_verdict_of_a_net() -> None:
         "and 20 % at the top, and explain nothing at level 2; before"
     )
     assert "before training" not in verdict(replace(found, measured=()))
-    assert len(outlook(replace(found, measured=()))) == 1
+    assert len(outlook(replace(found, measured=()))) == 2
 
 
 def test_what_is_so_by_construction_is_left_out() -> None:

@@ -4,20 +4,8 @@ import re
 import time
 
 from obverse.present.progress import audit_progress
-from present.test_progress import on_a_terminal
+from present.test_progress import line, on_a_terminal
 from weights.test_resume import made
-
-
-def line(capfd, pattern):
-    """The first line on stderr that matches, however long it takes."""
-    deadline, heard = time.monotonic() + 60, ""
-    while time.monotonic() < deadline:
-        heard += capfd.readouterr().err
-        for one in heard.splitlines(keepends=True):
-            if one.endswith("\n") and (match := re.fullmatch(pattern, one.rstrip("\n"))):
-                return match
-        time.sleep(0.01)
-    raise AssertionError(heard)
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then(capfd):

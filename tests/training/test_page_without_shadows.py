@@ -123,7 +123,7 @@ def test_a_comparison_without_any_has_no_columns_for_them(images: Path, tmp_path
     text = text_of(build(tmp_path / "out"))
     assert "shadow error" not in text
     assert "same label" not in text
-    assert "seconds a run" in text
+    assert "seconds per run" in text
 
 
 def test_colours_stay_with_their_variants_when_one_is_missing(comparison: Path, tmp_path: Path) -> None:

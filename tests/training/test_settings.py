@@ -208,7 +208,7 @@ def test_a_broken_toml_file_is_refused(tmp_path, content):
 
 
 def test_a_missing_toml_file_and_a_folder_are_refused(tmp_path):
-    with pytest.raises(BadInput, match="no file"):
+    with pytest.raises(BadInput, match="No such file or folder: "):
         read_toml(tmp_path / "none.toml")
     with pytest.raises(BadInput, match="TOML"):
         read_toml(tmp_path)

@@ -299,7 +299,7 @@ def test_key_numbers_stand_below_the_pictures(audit: Audit, cards: list[str]) ->
         )
         assert f"÷ shuffled{number(layer.ratio.value)}" in keys
         assert f"{number(worst.interval[0])}–{number(worst.interval[1])}" in keys
-        assert ("Offsetsnone" in keys.replace(" ", "")) == (layer.offsets is None)
+        assert ("Biasesnone" in keys.replace(" ", "")) == (layer.offsets is None)
 
 
 def numbers_in(value: Any) -> Iterator[Number]:

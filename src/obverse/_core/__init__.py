@@ -22,13 +22,14 @@ if TYPE_CHECKING:
         is_device_name,
     )
     from .cluster import ClusterLost, on_cluster
-    from .errors import BadInput, MissingExtra, ObverseError, require
+    from .errors import BadInput, MissingExtra, NoSuchFile, ObverseError, require
     from .files import (
         MAX_JSON,
         TEMPORARY,
         append_text,
         cache_folder,
         explained,
+        looks_like_a_path,
         make_inside,
         parse_json,
         quoted,
@@ -149,6 +150,7 @@ __all__ = [
     "MissingExtra",
     "Net",
     "NetRun",
+    "NoSuchFile",
     "ObverseError",
     "OneLine",
     "Optimizer",
@@ -186,6 +188,7 @@ __all__ = [
     "load_tensors",
     "load_weights",
     "locked",
+    "looks_like_a_path",
     "lower_limit",
     "make_inside",
     "mask_like",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from os import PathLike, fspath
 from types import ModuleType
 
 from .text import printable
@@ -11,7 +12,7 @@ LONGEST = 4000  # letters of a sentence: a file may put a list without end where
 
 
 class ObverseError(Exception):
-    """Anything the user can put right; the command line prints it as one sentence and exits with 2.
+    """Anything the user can correct; the command line prints it as one sentence and exits with 2.
 
     Sentences quote names and values of foreign origin, so every sentence is cleaned here, and bounded.
     """
@@ -33,6 +34,18 @@ class BadInput(ObverseError, ValueError):
         if len(shown) > LONGEST // 4:
             shown = f"{shown[: LONGEST // 4 - 1]}…"
         super().__init__(f"expected {expected}; got {shown}; {do}")
+
+
+class NoSuchFile(BadInput):
+    """Nothing is at the path that was given; `hint` is what else could have been meant.
+
+    >>> print(NoSuchFile("model.safetensors"))
+    No such file or folder: 'model.safetensors'
+    """
+
+    def __init__(self, path: str | PathLike[str], hint: str = "") -> None:
+        said = f"No such file or folder: {fspath(path)!r}"
+        ObverseError.__init__(self, f"{said}; {hint}" if hint else said)
 
 
 class MissingExtra(ObverseError, ImportError):

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .errors import BadInput, ObverseError
+from .errors import BadInput, NoSuchFile, ObverseError
 
 TEMPORARY = ".tmp"
 MAX_JSON = 64 * 2**20
@@ -53,6 +53,15 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise WriteFailed(path, error) from error
+
+
+def looks_like_a_path(text: str) -> bool:
+    """Whether somebody who typed this meant a file or folder: it has a separator, or an ending such as .npz.
+
+    >>> looks_like_a_path("images/"), looks_like_a_path("own.npz"), looks_like_a_path("minst")
+    (True, True, False)
+    """
+    return os.sep in text or text.startswith("~") or bool(Path(text).suffix)
 
 
 def quoted(path: str | os.PathLike[str]) -> str:
@@ -114,7 +123,7 @@ def read_file(path: Path, what: str, limit: int | None = None) -> bytes:
     """The content of an untrusted file, of at most `limit` bytes where one is given.
 
     Pipes and devices, which may have no end, are refused. What the system refuses stays an OSError, for
-    whoever has a sentence for it.
+    the caller that has a sentence for it.
     """
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
         about = os.fstat(file.fileno())
@@ -137,7 +146,7 @@ def read_json(path: Path, what: str, limit: int | None = None) -> dict[str, Any]
     except BadInput:
         raise
     except FileNotFoundError:
-        raise BadInput(what, got=f"no file {path}", do="check the path") from None
+        raise NoSuchFile(path if path.parent.exists() else path.parent) from None
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(
             f"{what} in JSON", got=f"{path}: {error}", do="restore it or start a new run"

@@ -41,7 +41,7 @@ def terminable() -> Iterator[None]:
 def stop_signals() -> Iterator[threading.Event]:
     """Ctrl-C and SIGTERM set the event instead of breaking a step in two; a second Ctrl-C does break.
 
-    A second SIGTERM does not: whoever ends a launcher and its processes together sends it twice.
+    A second SIGTERM does not: ending a launcher and its processes together sends it twice.
     """
     event = threading.Event()
     if threading.current_thread() is not threading.main_thread():

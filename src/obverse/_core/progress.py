@@ -1,4 +1,4 @@
-"""How far long work is: the computation counts, whoever presents shows it."""
+"""How far long work is: the computation counts, `present` shows it."""
 
 from __future__ import annotations
 

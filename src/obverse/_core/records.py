@@ -67,7 +67,7 @@ class Result(Shown, OneLine):
 class Record(Result):
     """A result that can be written as JSON.
 
-    `checks` is what types cannot say and whoever shows a record relies on: (what is expected, test).
+    `checks` is what types cannot say and the display of a record relies on: (what is expected, test).
     """
 
     checks: ClassVar[tuple[tuple[str, Callable[[Any], bool]], ...]] = ()

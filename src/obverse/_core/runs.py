@@ -52,7 +52,7 @@ def lend_runs(access: RunAccess) -> None:
 
 
 def run_access() -> RunAccess:
-    """Whoever can open run directories."""
+    """What opens run directories."""
     if not _LENT:
         raise ObverseError("expected obverse.training to open a run directory; got: not imported; import it")
     return _LENT[0]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .errors import BadInput
+from .errors import BadInput, NoSuchFile
 from .files import read_file, replace_atomically
 
 
@@ -40,6 +40,8 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file."""
     try:
         content = read_file(path, "tensors")
+    except FileNotFoundError:
+        raise NoSuchFile(path) from None
     except OSError as error:
         raise BadInput(f"a safetensors file {path}", got=error.strerror, do="check the path") from None
     return parse_tensors(content, path)

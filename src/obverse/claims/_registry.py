@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 
-from .._core import BadInput
+from .._core import BadInput, NoSuchFile
 from ._claim import Claim
 
 # The packages of claims beside this file: one per paper, and one for the rules of tools in use.
@@ -70,9 +70,20 @@ def find(names: Sequence[str], *, long: bool = True) -> list[Claim]:
     return list(found.values())
 
 
+def paper_of(claim: Claim) -> str:
+    """The paper of a claim in a line, as its package says it; of a user's file, that it is one's own."""
+    owner, _ = _CLAIMS.get(claim.id, (PREFIX, claim))
+    paper = claim.id.partition(".")[0]
+    if owner.startswith(PREFIX) or paper not in PAPERS:
+        return "Claims of your own"
+    return (import_module(f"{__package__}.{paper}").__doc__ or paper).partition("\n")[0].rstrip(".")
+
+
 def load_module(path: Path) -> list[Claim]:
     """Run a user's file, which registers claims; returns those. It is code of the user's own choosing."""
     file = Path(path)
+    if not file.exists():
+        raise NoSuchFile(path)
     if not file.is_file() or file.suffix != ".py":
         raise BadInput("a Python file with claims", got=str(path), do="see examples/my_claims.py")
     try:

@@ -14,7 +14,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 from typing import NamedTuple
 
-# Modules that show results: no measurement depends on them, whoever imports them.
+# Modules that show results: no measurement depends on them, whatever imports them.
 PRESENTING = {"present", "app", "page", "command", "charts", "tab"}
 
 

@@ -37,7 +37,7 @@ _LOADING = threading.Lock()  # a worker of a cluster may do several measurements
 
 @dataclass(frozen=True)
 class Task:
-    """A measurement to be done, as it is sent to whoever does it."""
+    """A measurement to be done, as it is sent to a worker."""
 
     key: str  # of everything that its numbers depend on: where they are kept
     seed: int  # of its generator
@@ -184,7 +184,7 @@ def _values(given: Any) -> tuple[float, ...]:
         raise BadInput(
             f"1 to {MAX_ITEMS:,} trials from a measure",
             got=f"{len(values):,}",
-            do="return one number a trial",
+            do="return one number per trial",
         )
     wrong = int((~values.isfinite()).sum())
     if wrong:

@@ -133,8 +133,8 @@ def run(
     out: Annotated[
         Path | None,
         options.out(
-            "claims.json and claims.html, and each setting as soon as it is measured (the same command goes "
-            "on where it was cut off; results of other claims are replaced),"
+            "claims.json and claims.html, and each setting as soon as it is measured (the same command "
+            "resumes an interrupted run; results of other claims are replaced),"
         ),
     ] = None,
     cluster: Cluster = None,
@@ -239,32 +239,67 @@ COLOURS: dict[Verdict, str] = {
 }
 SHOWN = 12  # settings of a claim
 BEYOND = "beyond the paper"
+READINGS = {  # of a statement: the word before a title, and what it means
+    "as printed": ("", ""),
+    "corrected": ("corrected", "another statement in the place of the printed one"),
+    "exact": ("exact", "an equality in place of a bound"),
+    BEYOND: ("beyond", f"a statement {BEYOND}"),
+}
 
 
 def print_list(claims: Sequence[Claim]) -> None:
+    """What the words mean, then the claims, paper by paper, each on one line; whole where output is piped."""
+    from rich.text import Text
+
     console = open_console()
-    columns = [
-        Column("claim", tuple(claim.id for claim in claims), left=True, whole=True),
-        _readings([claim.reading for claim in claims]),
-        Column(
-            "found",
-            tuple(claim.expected for claim in claims),
-            "the verdict so far",
-            left=True,
-            styles=tuple(COLOURS[claim.expected] for claim in claims),
-        ),
-        Column("settings", tuple(str(len(claim.grid)) for claim in claims), drop=2),
-        Column(
-            "title",
-            tuple(claim.title for claim in claims),
-            marked=frozenset(at for at, claim in enumerate(claims) if claim.long),
-            styles=("",) * len(claims),
-            left=True,
-            folded=True,
-        ),
-    ]
-    print_grid(console, columns, "trains on images: runs by its id, or with --long")
     say(console, f"{counted(len(claims), 'claim')}; more about one: obverse claims show ID", "bold")
+    for line in legend(claims):
+        say(console, f"  {line}", "dim")
+    wide = max((len(claim.expected) for claim in claims), default=0)
+    for title, group in by_paper(claims):
+        counts = ", ".join(f"{number} {verdict}" for verdict in VERDICTS if (number := found(group, verdict)))
+        console.print()
+        say(console, f"{title}: {counts}", "bold")
+        ids = max(len(claim.id) for claim in group)
+        for claim in group:
+            line = Text(f"  {claim.expected:<{wide}}", COLOURS[claim.expected])
+            line.append(printable(f"  {claim.id:<{ids}}  {marks(claim)}{claim.title}"), "default")
+            if console.is_terminal:
+                console.print(line, no_wrap=True, overflow="ellipsis")
+            else:
+                console.print(line, soft_wrap=True)
+
+
+def legend(claims: Sequence[Claim]) -> list[str]:
+    """What stands on a line, and those of the words on it that need it."""
+    said = ["first the verdict found so far in full settings, then the id, then the title"]
+    there = {claim.reading for claim in claims}
+    said += [
+        f"[{word}]: {meaning}" for reading, (word, meaning) in READINGS.items() if word and reading in there
+    ]
+    if any(claim.long for claim in claims):
+        said.append("[images]: trains on images, and runs by its id, or with --long")
+    return said
+
+
+def marks(claim: Claim) -> str:
+    """What is to be known before the title: the reading, where it is not the printed one, and training."""
+    words = [READINGS[claim.reading][0], "images" * claim.long]
+    return f"[{', '.join(shown)}] " if (shown := [word for word in words if word]) else ""
+
+
+def found(claims: Sequence[Claim], verdict: Verdict) -> int:
+    return sum(claim.expected == verdict for claim in claims)
+
+
+def by_paper(claims: Sequence[Claim]) -> list[tuple[str, list[Claim]]]:
+    """The claims of each paper under its name, and then those of a user's file."""
+    from ._registry import paper_of
+
+    groups: dict[str, list[Claim]] = {}
+    for claim in claims:
+        groups.setdefault(paper_of(claim), []).append(claim)
+    return list(groups.items())
 
 
 def print_claim(claim: Claim, predictions: Sequence[str], quick: bool) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from .._core import NAMES, BadInput, cache_folder
+from .._core import NAMES, BadInput, NoSuchFile, cache_folder, looks_like_a_path
 from ._cifar import read_cifar
 from ._dataset import Dataset, pixels, split
 from ._fetch import absent, ensure, locate
@@ -46,6 +46,8 @@ def load(
             return load_npz(path, exact)
     except OSError as error:
         raise BadInput(f"a readable {path}", got=error, do="check the permissions") from error
+    if looks_like_a_path(given) and not path.exists():
+        raise NoSuchFile(given)
     raise BadInput(
         f"one of {', '.join(NAMES)}, a folder of images or an .npz file",
         got=repr(given),

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .._core import BadInput, read_header
+from .._core import BadInput, NoSuchFile, read_header
 
 MAX_BYTES = 64 * 2**20  # twenty times the official file
 _DO = "give the file as its authors publish it, or a .npy of whole numbers"
@@ -52,6 +52,8 @@ def read_labels(path: Path, key: str | None = None, count: int = 50_000, classes
     """
     try:
         size = path.stat().st_size
+    except FileNotFoundError:
+        raise NoSuchFile(path) from None
     except OSError as error:
         raise BadInput(f"a file of labels {path}", got=error.strerror, do="check the path") from None
     if size > MAX_BYTES:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from .._core import BadInput, read_header, read_member
+from .._core import BadInput, NoSuchFile, read_header, read_member
 from ._dataset import check_room, pixels
 from ._folder import GREY, picture_header, picture_pixels
 from ._npz import check_member, inputs
@@ -36,8 +36,8 @@ def load_unlabelled(path: Path) -> Unlabelled:
     """
     if path.is_dir():
         return _folder(path)
-    if not path.is_file():
-        raise BadInput("a folder of pictures, a .npy or a .npz file", got=f"no {path}", do="check the path")
+    if not path.exists():
+        raise NoSuchFile(path)
     if path.suffix not in (".npy", ".npz"):
         raise BadInput("a folder of pictures, a .npy or a .npz file", got=path.name, do=_DO)
     try:

@@ -12,7 +12,7 @@ _PART = 1000  # ticks of a pass
 
 @dataclass(frozen=True)
 class Estimate(Record):
-    """`error` is a standard error; whoever made it says by what method."""
+    """`error` is a standard error; the function that made it says by what method."""
 
     value: float
     error: float

@@ -4,7 +4,7 @@ Two questions, each with p-values that are exact for any numbers of points:
 1. Are samples closer to the training set than held-out real data is? AuthPct (Alaa et al. 2022), the C_T test
    (Meehan, Chaudhuri and Dasgupta 2020) and the share of very close samples. If samples were like held-out
    data, both could change places. But smooth or typical samples are close to everything, copied or not.
-2. Are samples closer to the training set than to held-out data, more often than chance has it? If the
+2. Are samples closer to the training set than to held-out data, more often than by chance? If the
    generator knew no more of one than of the other, whatever else is wrong with it, both could change places.
    So this one says `copied`.
 Both take held-out data to be drawn as the training set was. Not for near-copies among the samples themselves:

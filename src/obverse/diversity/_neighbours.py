@@ -80,7 +80,7 @@ def _block(
 def _by_differences(
     point: Tensor, reference: Tensor, k: int, own: Tensor | None, row: int
 ) -> tuple[Tensor, Tensor]:
-    """One query without any shortcut: for points that even float64 norms can't tell apart."""
+    """One query without any shortcut: for points that even float64 norms can't distinguish."""
     every = torch.arange(len(reference))
     squared = exact(point[None], reference, torch.zeros_like(every), every)
     if own is not None:

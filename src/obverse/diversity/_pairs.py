@@ -18,7 +18,7 @@ from .._core import BadInput, OneLine, Progress
 from ._distances import BLOCK, Rows, approximate, centre, exact, margin, rows
 from ._sources import flat_points
 
-GLANCE = 16  # columns that rows are first told apart by
+GLANCE = 16  # columns by which rows are first distinguished
 KEPT = 2**26  # values of centred points that are kept for all blocks: 256 MB
 _CROWDED = 16  # candidates a row from which a block is searched again in float64
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core import BadInput, GeneratorRun, ObverseError, Progress
+from .._core import BadInput, GeneratorRun, NoSuchFile, ObverseError, Progress, looks_like_a_path
 from ..present import (
     Column,
     Json,
@@ -362,6 +362,8 @@ def open_data(text: str, usual: str, root: str | None = None) -> Given:
         x, y = (data.train_x, data.train_y) if train else (data.test_x, data.test_y)
         return Given(f"{data.name}:{chosen}", x, y, data.classes)
     if not path.exists():
+        if looks_like_a_path(base):
+            raise NoSuchFile(base)
         raise BadInput(
             f"a folder of pictures, a .npy or .npz file, or one of {', '.join(NAMES)} with :train or :test",
             got=repr(text),

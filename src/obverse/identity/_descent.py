@@ -54,7 +54,7 @@ class CriticalPoint(Record):
 
     - "global minimum": the gradient is zero and so is the excess risk, to rounding;
     - "saddle": the gradient is zero, the excess risk is not, and the Hessian has a negative eigenvalue;
-    - "other": no critical point was found, or one that second derivatives cannot tell apart from a minimum
+    - "other": no critical point was found, or one that second derivatives cannot distinguish from a minimum
       (such as 0 in a plain net of three layers or more, where the whole Hessian is zero).
     """
 

@@ -1,6 +1,6 @@
 """A residual net that labels every point of a data set right by construction, without training.
 
-Theorem 3 of Hardt & Ma with its construction put right. The parts are in `construct`; here they are chosen,
+Theorem 3 of Hardt & Ma with its construction corrected. The parts are in `construct`; here they are chosen,
 put together and checked.
 """
 
@@ -98,9 +98,9 @@ def memorize(
 
     `x`: points of any shape, one a row. `y`: whole labels from 0. `classes` is r (default: the largest label
     + 1, at least 2), `width` is k (default: see `choose_width`). Before the net is returned every point is
-    run through all of it; `net.facts` says what was found. Where points are hard to tell apart a narrower net
-    may be built. `generator` is torch's global one if None. `numbers` are what points are called in facts and
-    refusals (default: their rows).
+    run through all of it; `net.facts` says what was found. Where points are hard to distinguish a narrower
+    net may be built. `generator` is torch's global one if None. `numbers` are what points are called in facts
+    and refusals (default: their rows).
     """
     x, y, r = checked(x, y, classes)
     numbers = torch.arange(len(x)) if numbers is None else numbers
@@ -157,7 +157,7 @@ def count_parameters(points: int, classes: int, width: int) -> int:
 
 @dataclass(frozen=True)
 class _Ordered:
-    """Points behind a projection, in descending norm, and how well they can be told apart there."""
+    """Points behind a projection, in descending norm, and how well they can be distinguished there."""
 
     z: Tensor
     order: Tensor  # z[i] is point order[i]
@@ -376,4 +376,4 @@ def _refusal(
         if closest and gap is not None
         else "points too close to each other"
     )
-    return NotMemorized(f"expected points that {dtype} can tell apart; got {room}{wrong}; {do}")
+    return NotMemorized(f"expected points that {dtype} can distinguish; got {room}{wrong}; {do}")

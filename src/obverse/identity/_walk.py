@@ -13,7 +13,7 @@ from .._core import Record
 from ..nets import ResidualMemory
 from ._memorize import NotMemorized, memorize
 
-WALKED, CLASSES = 24, 10  # points and classes: more of them could not be told apart in a picture
+WALKED, CLASSES = 24, 10  # points and classes: more of them would look alike in an image
 WALKS = 32  # nets to choose from
 MOST_WALKED = 40  # points in a file
 

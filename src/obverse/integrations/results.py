@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .._core import BadInput, Record, append_text, as_record, counted, parse_json, plain, read_file, seconds
+from .._core import (
+    BadInput,
+    NoSuchFile,
+    Record,
+    append_text,
+    as_record,
+    counted,
+    parse_json,
+    plain,
+    read_file,
+    seconds,
+)
 
 FORMAT = 1
 NAME = "audit_history.jsonl"
@@ -95,16 +106,18 @@ def append_point(path: Path, point: Point) -> None:
 
 
 def read_history(path: Path | str) -> History:
-    """The history in a file, or in the audit_history.jsonl of a directory, without a line that was cut off.
+    """The history in a file, or in the audit_history.jsonl of a directory, without an incomplete last line.
 
     Of a training that was resumed, what was measured again at a step takes the place of what was there.
     """
     file = Path(path) / NAME if Path(path).is_dir() else Path(path)
     try:
         text = read_file(file, "history", MOST_BYTES).decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        raise NoSuchFile(file) from None
     except OSError as error:
         raise BadInput(f"a history in {file}", got=error.strerror, do="check the path") from None
-    lines = text.split("\n")[:-1]  # what has no end was cut off
+    lines = text.split("\n")[:-1]  # what has no end is incomplete
     if len(lines) > MOST_POINTS:
         raise BadInput(f"at most {MOST_POINTS:,} lines in {file}", got=f"{len(lines):,}", do="cut it")
     points: dict[int, Point] = {}

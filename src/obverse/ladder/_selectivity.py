@@ -168,7 +168,7 @@ def _selectivity(found: _Contents, event: Tensor, size: int) -> Selectivity:
     prior = weight.new_zeros(size).index_add_(0, event, weight)
     sums = mean.new_zeros(size, mean.shape[1]).index_add_(0, event, weight.unsqueeze(1) * mean)
     occurs = prior > 0
-    if int(occurs.sum()) < 2:  # nothing to tell apart
+    if int(occurs.sum()) < 2:  # nothing to distinguish
         nothing = torch.zeros_like(told)
         return Selectivity(nothing, nothing, nothing.long(), nothing.bool(), told, alive)
     prior, sums, names = prior[occurs].unsqueeze(1), sums[occurs], occurs.nonzero().squeeze(1)

@@ -185,10 +185,38 @@ def measured_under(
 
 
 def outlook(found: Ladder) -> list[str]:
-    """What it comes from."""
+    """What it means for the reader, and what it comes from."""
     if found.kind == "net":
-        return [*_behaviour(found), *_control(found)]
-    return [] if is_exact(found) else [_conditions(found)]
+        return [_use_of_net(found), *_behaviour(found), *_control(found)]
+    return [_use_of_teacher(found), *([] if is_exact(found) else [_conditions(found)])]
+
+
+def _use_of_teacher(found: Ladder) -> str:
+    """Whether events can take the place of inputs, and what to try."""
+    whole = f"{found.inputs:,} inputs"
+    if is_exact(found):
+        more = "" if found.sampled else "; to see where that ends, let events forget more, e.g. --summary xor"
+        return f"So here training can be computed and understood from events, without the {whole}{more}."
+    return (
+        f"So events cannot take the place of the {whole} here: a step computed from them would be another "
+        "step. With --summary full every event tells all of its region: there the theory is exact in trees."
+    )
+
+
+def _use_of_net(found: Ladder) -> str:
+    """At which levels an argument about events is one about the net."""
+    levels = [level for level in found.levels if level.explained.weight is not None]
+    good = [str(level.level) for level in levels if (level.explained.weight or 0.0) >= LIKE]
+    bad = [str(level.level) for level in levels if (level.explained.weight or 0.0) < PARTLY]
+    parts = []
+    if good:
+        parts.append(f"at level{'s' * (len(good) > 1)} {listed(good)} what training does follows from events")
+    if bad:
+        many = "s" * (len(bad) > 1)
+        parts.append(f"at level{many} {listed(bad)} it depends on more than events, so look at inputs")
+    if not parts:
+        parts.append("at no level do events say all or nothing of what training does")
+    return f"So, edge by edge, {'; '.join(parts)}."
 
 
 def _behaviour(found: Ladder) -> list[str]:

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._core import BadInput, printable
+from .._core import BadInput, NoSuchFile, printable
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -174,6 +174,8 @@ def load_weights_file(net: nn.Module, path: Path) -> None:
         )
     try:
         content = read_file(path, "weights")
+    except FileNotFoundError:
+        raise NoSuchFile(path) from None
     except OSError as error:
         raise BadInput(f"to read {path}", got=error.strerror or error, do="check the path") from None
     tensors = parse_tensors(content, path)

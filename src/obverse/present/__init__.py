@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .axis import DECADE, OCTAVE, Axis, axis_for
     from .chart import HEIGHT, WIDTH, Array, across, coordinate, dots, line, path, steps, svg_frame, tick, up
     from .fields import Fields
+    from .minute import Counted, every_minute
     from .notebook import cell
     from .options import (
         CACHE,
@@ -77,6 +78,7 @@ __all__ = [
     "Column",
     "Command",
     "Commands",
+    "Counted",
     "DataArgument",
     "FactoryArguments",
     "Fields",
@@ -116,6 +118,7 @@ __all__ = [
     "echo_page",
     "echo_quick",
     "environment",
+    "every_minute",
     "layer_progress",
     "line",
     "make_folder",

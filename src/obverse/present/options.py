@@ -91,7 +91,9 @@ def quick(what: str) -> Any:
 
 
 def jobs(default: str) -> Any:
-    return typer.Option("--jobs", metavar="N", show_default=False, help=f"Processes at work \\[{default}].")
+    return typer.Option(
+        "--jobs", metavar="N", show_default=False, help=f"Number of worker processes \\[{default}]."
+    )
 
 
 Cluster = Annotated[
@@ -106,7 +108,7 @@ Cluster = Annotated[
 
 def resume(what: str) -> Any:
     return typer.Option(
-        "--resume", metavar="RUN", help=f"Go on with a {what} that was cut off.", autocompletion=complete.run
+        "--resume", metavar="RUN", help=f"Resume an interrupted {what}.", autocompletion=complete.run
     )
 
 

@@ -120,7 +120,7 @@ def holding_folders() -> Iterator[None]:
 def make_folder(out: Path | None, hold: bool = True) -> None:
     """The folder of --out, if given; before the measurement, so that no time is lost to a wrong one.
 
-    Another command that is at work in it is told, and so is one that comes until this one ends. Without
+    Another command that runs in it is told, and so is one that comes until this one ends. Without
     `hold` that is left to the measurement itself.
     """
     if out is None:

@@ -202,7 +202,7 @@ def reference(
 
 
 def legend(axes: Axes, ink: Ink) -> None:
-    """Below the axes, where it hides nothing; none where there is nothing to tell apart."""
+    """Below the axes, where it hides nothing; none where there is nothing to distinguish."""
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return

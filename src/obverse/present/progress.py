@@ -1,11 +1,9 @@
-"""Progress bars with loss, error, speed and time to go; silent when the output is not a terminal."""
+"""Progress bars with loss, error, speed and time to go; where there is no terminal, one line a minute."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from time import monotonic
 from typing import Any
 
 import typer
@@ -22,7 +20,8 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from .._core import counted, printable, show_downloads
+from .._core import printable, show_downloads
+from .minute import EVERY, Counted, Pace, Sweeping, Trained, every_minute
 from .table import shorten
 
 LONGEST = 40  # letters of a name beside a bar
@@ -31,11 +30,19 @@ OnRun = Callable[..., dict[str, Any]]
 
 
 @contextmanager
-def training_progress() -> Iterator[OnRun]:
+def training_progress(every: float = EVERY) -> Iterator[OnRun]:
     """Yields `follow(title)`, which returns the display callbacks that `fit` takes, one bar a training."""
     console = Console(stderr=True)
     if not console.file.isatty():  # is_terminal would let FORCE_COLOR draw bars into a log file
-        yield lambda title: {}
+        told = [Counted("preparing")]  # the last one is under way
+
+        def follow_piped(title: str) -> dict[str, Any]:
+            run = Trained(title)
+            told.append(run)
+            return {"on_step": run.on_step, "on_record": run.on_record}
+
+        with every_minute(lambda: told[-1].line(), every):
+            yield follow_piped
         return
     columns = (
         TextColumn("{task.description}"),
@@ -76,11 +83,13 @@ def _counting() -> tuple[ProgressColumn, ...]:
 
 
 @contextmanager
-def layer_progress(title: str) -> Iterator[Callable[[int, int, str], None] | None]:
-    """Yields what an audit calls before each layer: one bar, with the layer at work and the time to go."""
+def layer_progress(title: str, every: float = EVERY) -> Iterator[Callable[[int, int, str], None]]:
+    """Yields what long work calls before each of its parts: one bar, with that part and the time to go."""
     console = Console(stderr=True)
     if not console.file.isatty():
-        yield None
+        count = Counted(title)
+        with every_minute(count.line, every):
+            yield count.tell
         return
     layer_column = TextColumn("{task.fields[layer]}", markup=False)
     with Progress(*_counting(), layer_column, console=console) as progress:
@@ -94,16 +103,16 @@ def layer_progress(title: str) -> Iterator[Callable[[int, int, str], None] | Non
 
 
 @contextmanager
-def audit_progress(title: str, every: float = 60.0) -> Iterator[Callable[[int, int, str], None]]:
+def audit_progress(title: str, every: float = EVERY) -> Iterator[Callable[[int, int, str], None]]:
     """Yields what an audit calls when a layer is done: one line with layer, matrices per minute, time to go.
 
     On a terminal it is one that changes; elsewhere there is one line every so many seconds, also while a
     large layer takes longer. What was measured by an earlier audit counts as done, not as speed.
     """
     console = Console(stderr=True)
-    pace = _Pace()
+    pace = Pace()
     if not console.file.isatty():
-        with _repeating(every, lambda: typer.echo(pace.line(title), err=True)):
+        with every_minute(lambda: pace.line(title), every):
             yield lambda done, total, name: _resumed_line(pace.tell(done, total, name))
         return
     columns = (
@@ -122,73 +131,15 @@ def audit_progress(title: str, every: float = 60.0) -> Iterator[Callable[[int, i
         yield on_layer
 
 
-class _Pace:
-    """How far an audit is, how fast, and how long it will take at that speed."""
-
-    def __init__(self) -> None:
-        self._began = monotonic()
-        self._before: int | None = None
-        self._done, self._total, self._name = 0, 0, ""
-
-    def tell(self, done: int, total: int, name: str) -> str:
-        """A note where the first layers were measured by an audit that was interrupted."""
-        self._done, self._total, self._name = done, total, name
-        if self._before is None:
-            self._before = done
-            return (
-                f"{done} of {counted(total, 'layer')} measured before: the audit is resumed" if done else ""
-            )
-        return ""
-
-    @property
-    def _per_second(self) -> float:
-        return (self._done - (self._before or 0)) / max(monotonic() - self._began, 1e-9)
-
-    @property
-    def speed(self) -> str:
-        return f"{60 * self._per_second:.3g} matrices/min" if self._per_second else ""
-
-    def line(self, title: str) -> str:
-        left = self._total - self._done
-        parts = [f"{title}: {self._done} of {counted(self._total, 'layer')}", self.speed]
-        if self._per_second and left:
-            parts.append(f"about {_span(left / self._per_second)} left")
-        if self._name:
-            parts.append(f"at {self._name}")
-        return printable(", ".join(part for part in parts if part))
-
-
-def _span(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
-
-
 def _resumed_line(note: str) -> None:
     if note:
         typer.echo(note, err=True)
 
 
 @contextmanager
-def _repeating(every: float, act: Callable[[], None]) -> Iterator[None]:
-    """`act` every so many seconds meanwhile."""
-    over = threading.Event()
-
-    def repeat() -> None:
-        while not over.wait(every):
-            act()
-
-    thread = threading.Thread(target=repeat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-@contextmanager
-def claims_progress(settings: Mapping[str, int]) -> Iterator[Callable[[int, int, str], None] | None]:
+def claims_progress(
+    settings: Mapping[str, int], every: float = EVERY
+) -> Iterator[Callable[[int, int, str], None]]:
     """Yields what a sweep calls after each setting: a bar for all, and one each for the next few claims.
 
     `settings` is how many there are of each claim, by its id. A claim's bar goes when it has been measured,
@@ -196,7 +147,9 @@ def claims_progress(settings: Mapping[str, int]) -> Iterator[Callable[[int, int,
     """
     console = Console(stderr=True)
     if not console.file.isatty():
-        yield None
+        sweeping = Sweeping(settings)
+        with every_minute(sweeping.line, every):
+            yield sweeping.tell
         return
     with Progress(*_counting(), console=console) as progress:
         whole = progress.add_task(f"0 of {len(settings)} claims", total=None)

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .._core import BadInput, quoted, write_text
+from .._core import BadInput, NoSuchFile, quoted, write_text
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ def result_types() -> tuple[ResultType, ...]:
 
 def find(path: Path) -> ResultType:
     """The type of what is at `path`."""
+    if not path.exists():
+        raise NoSuchFile(path)
     for entry in result_types():
         if entry.matches(path):
             return entry

@@ -99,7 +99,7 @@ def print_grid(console: Console, columns: Sequence[Column], star: str) -> None:
 
 
 def fit(columns: Sequence[Column], width: int) -> list[Column]:
-    """Those columns that say something and have room beside names of `NAME` letters, all names told apart."""
+    """Those columns that say something and have room beside names of `NAME` letters, no two names alike."""
     kept = [replace(column, cells=tuple(map(printable, column.cells))) for column in columns]
     kept[1:] = [column for column in kept[1:] if set(column.cells) != {NONE}]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import data as sets
-from .._core import BadInput, printable, run_access
+from .._core import BadInput, NoSuchFile, printable, run_access
 from ..nets import errors_as_sentences, load_weights_file, make_net, parse_arguments
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def open_net(
                 do="leave them out",
             )
         return open_run_net(path, data, data_root)
+    if ":" not in model and not path.exists():
+        raise NoSuchFile(model, "a net of your own is named module:factory, e.g. mynets:resnet")
     if data is None and ":" in model:  # without a colon it is no factory either, which is said below
         raise BadInput(
             "--data", got="none", do="name a data set of the inputs that the net takes, e.g. mnist"

@@ -137,8 +137,7 @@ def shadow(
     check_runs(net, x[:2], name)
     make_folder(out)
     with layer_progress(name) as progress:
-        if progress:
-            progress(0, 1, "calibration")
+        progress(0, 1, "calibration")
         tool = Surveyor(
             net,
             scaling.apply(found.train_x[:CALIBRATION]),

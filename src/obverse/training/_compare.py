@@ -222,7 +222,7 @@ def _alone(out: Path, variant: str, settings: Settings) -> tuple[str, int, str]:
 
 
 class ComparisonInterrupted(Interrupted):
-    """Stopped by the user (Ctrl-C) while several processes were at work."""
+    """Stopped by the user (Ctrl-C) while several worker processes ran."""
 
     def __init__(self, done: int, total: int, out: Path) -> None:
         ObverseError.__init__(self, f"stopped after {done} of {total} runs; saved in {out}")

@@ -24,6 +24,7 @@ from .._core import (
     Init,
     Labels,
     Net,
+    NoSuchFile,
     Optimizer,
     Precision,
     is_device_name,
@@ -201,7 +202,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except BadInput:
         raise
     except FileNotFoundError:
-        raise BadInput("a settings file", got=f"no file {path}", do="check --config") from None
+        raise NoSuchFile(path) from None
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"TOML in {path}", got=str(error), do="correct the file") from None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .._core import BadInput, quoted
+from .._core import BadInput, NoSuchFile, quoted
 from . import Comparison, RunRecord, Settings, read_comparison, read_plan, read_run, summarize
 from ._compare import run_path, variant_settings
 from ._rundir import OF_SHADOWS
@@ -68,10 +68,11 @@ def read_results(path: Path) -> Results:
         return _comparison(path)
     if (path / "config.json").is_file():
         return _single(path)
-    got = "no config.json or comparison.json there" if path.is_dir() else "no such directory"
+    if not path.exists():
+        raise NoSuchFile(path)
     raise BadInput(
         f"{path} to be a directory made by `obverse train`, `obverse compare` or `obverse audit`",
-        got=got,
+        got="no config.json or comparison.json there" if path.is_dir() else "a file",
         do="check the path, or make one with: obverse train",
     )
 

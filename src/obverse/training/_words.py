@@ -30,6 +30,22 @@ def title(results: Results) -> str:
     return f"A net trained on {name}"
 
 
+def lead(results: Results, variant: str) -> str:
+    """What the images at the top are, and how many shadows the trained net takes for their images."""
+    named = {row.variant: row for row in results.table.rows}
+    row = named.get(variant, results.table.rows[0])
+    whose = f" ({row.variant})" if results.is_comparison else ""
+    said = (
+        "Run backwards with its own weights, from a hidden layer down, a net generates an image: its "
+        f"shadow. Above: images of {data_name(results.settings)} that it was not trained on, their shadows "
+        f"by the net before training, and by the trained net{whose}."
+    )
+    if row.label_agreement is None:
+        return said
+    agreed = f"{percent(row.label_agreement, decimals=1)}{FIXED}%"
+    return f"{said} The trained net gives {agreed} of the shadows the label it gives their images."
+
+
 def summary(results: Results) -> list[str]:
     """What stands at the top: short paragraphs, one a question."""
     if not results.is_comparison:
@@ -130,16 +146,14 @@ def _judged(results: Results) -> str:
     if not found:
         smallest = min(tested, key=lambda row: row.p_value or 0.0)
         return (
-            f"None of the differences to {reference.variant} can be told from chance at the "
+            f"None of the differences to {reference.variant} is significant at the "
             f"{100 * SIGNIFICANT:g}{FIXED}% level (closest: {_difference(smallest)}). That is not proof that "
             "there are none."
         )
     said = f"Against {reference.variant}, paired by seed: {listed([_difference(row) for row in found])}"
     rest = len(tested) - len(found)
     if rest:
-        said += (
-            f"; the other {'difference is' if rest == 1 else f'{rest} differences are'} not told from chance"
-        )
+        said += f"; the other {'difference is' if rest == 1 else f'{rest} differences are'} not significant"
     if len(tested) == 1:
         return said + "."
     limit = SIGNIFICANT / len(tested)

@@ -19,14 +19,25 @@ from ._rundir import FORMAT
 from ._settings import foreign
 from ._shown import Results, is_results, read_results
 from .charts import figures
-from .charts._images import COLUMNS, ZERO, check_images, choose_run, shadow_pictures, triple_png
+from .charts._images import COLUMNS, ZERO, check_images, choose_run, shadow_pictures, single_png, triple_png
 
 MAX_CLASSES = 12
 MAX_PER_CLASS = 4
+LEADS = 6  # images at the top
 LONGEST = 64  # pixels a side; more would not be seen at the size of the page
 SHADOW_COLUMNS = (3, 4)  # of the table, left out where no shadows were measured
 TILES = (2, 3, 4, 7)  # what a single run shows of it
 IMAGE_BYTES = 450_000  # of raw pixels; noise does not compress, and the page should stay below 1 MB
+
+
+@dataclass(frozen=True)
+class Lead:
+    """An image of a class, and its shadows by the net before and after training."""
+
+    name: str
+    original: str
+    untrained: str
+    trained: str
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,8 @@ class Gallery:
     rows: tuple[tuple[str, tuple[str, ...]], ...]
     note: str
     pixelated: bool
+    variant: str = ""  # whose shadows these are
+    leads: tuple[Lead, ...] = ()  # the first image of some classes, for the top of the page
 
 
 def run_page(path: Path, data: Dataset | None = None) -> str:
@@ -58,6 +71,7 @@ def render(results: Results, pictures: Gallery | None) -> str:
         "training/page.html.j2",
         results=results,
         title=words.title(results),
+        lead=words.lead(results, pictures.variant) if pictures and pictures.leads else "",
         summary=words.summary(results),
         missing=words.missing(results),
         headings=[titles[column] for column in kept],
@@ -85,7 +99,7 @@ def headings(results: Results) -> list[str]:
         f"same label,{text.FIXED}%",
         f"difference to {first}, points",
         "p",
-        "seconds a run" if results.is_comparison else "seconds of training",
+        "seconds per run" if results.is_comparison else "seconds of training",
     ]
 
 
@@ -127,7 +141,11 @@ def gallery(path: Path, data: Dataset | None = None) -> Gallery:
     notes = [ZERO] if any(one.has_zero_shadow for one in found) else []
     if count < len(data.classes):
         notes.append(f"The first {count} of {len(data.classes)} classes.")
-    return Gallery(source, rows, " ".join(notes), pixelated=max(height, width) <= LONGEST)
+    leads = tuple(
+        Lead(one.name, *(data_uri(single_png(one.pixels[0, at], LONGEST)) for at in (2, 0, 1)))
+        for one in found[:LEADS]
+    )
+    return Gallery(source, rows, " ".join(notes), max(height, width) <= LONGEST, run.path.parent.name, leads)
 
 
 def settings_table(results: Results) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Which file or net an audit is of, so that one of another is not mistaken for it. Not for reading weights.
 
-A file is told from others by its name, size, time and a sample of its bytes; a net in memory by all numbers
+A file is recognized by its name, size, time and a sample of its bytes; a net in memory by all numbers
 in it.
 """
 

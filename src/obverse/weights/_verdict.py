@@ -166,7 +166,9 @@ def _correlations(thresholds: Thresholds, correlations: tuple[Correlations, ...]
         if abs(one.rms.value / one.rms.null - 1) >= thresholds.correlation
     ]
     if not strong:
-        return Finding("correlations", True, "rows and columns are as uncorrelated as chance has it")
+        return Finding(
+            "correlations", True, "rows and columns are as uncorrelated as those of random entries"
+        )
     least = min(strong, key=_times)
     if max(map(_times, strong)) < 1:
         words = f"{least.side} are more orthogonal than chance (rms cosine × {_times(least):.2f})"

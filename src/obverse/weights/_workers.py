@@ -24,7 +24,7 @@ from .results import LayerAudit
 
 @dataclass(frozen=True)
 class Task:
-    """A layer to be measured, as it is sent to whoever does it."""
+    """A layer to be measured, as it is sent to a worker."""
 
     source: str
     place: int  # among the weights of its source

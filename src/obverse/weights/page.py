@@ -495,11 +495,11 @@ def _quantiles(pair: Pair) -> Cell:
 def _offsets(pair: Pair) -> Cell:
     offsets = pair.this.offsets
     if offsets is None:
-        return Cell("Offsets", None, missing="none")
+        return Cell("Biases", None, missing="none")
     there = None if pair.other is None else pair.other.offsets
     svg = small.offset_histogram(offsets, number(offsets.mean), there)
     return Cell(
-        "Offsets", markup(svg), pair.keys(offset_ratio="|mean| / std", near_mean=f"within ±10{FIXED}%")
+        "Biases", markup(svg), pair.keys(offset_ratio="|mean| / std", near_mean=f"within ±10{FIXED}%")
     )
 
 

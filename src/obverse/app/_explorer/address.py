@@ -2,9 +2,10 @@
 
 The token in the address is new at every start: made of a secret and a salt. What stays, in a file that only
 its owner can read, is the port and the secret. The page has the secret from the server that made it and never
-sends it. After a loss it asks with a challenge: whoever knows the secret proves it and says the new salt, of
-which the page makes the token. So somebody else who takes the port in between hears at most a token that is
-good for nothing, and cannot pass on what our server answers at another port, which is part of the proof.
+sends it. After a loss it asks with a challenge: the server proves that it knows the secret and says the new
+salt, of which the page makes the token. So somebody else who takes the port in between hears at most a token
+that is good for nothing, and cannot pass on what our server answers at another port, which is part of the
+proof.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ ROUTES: Mapping[str, Answer] = {"about": about_answer} | {
     name: answer for tab in TABS for name, answer in tab.answers.items()
 }
 SLOW = ("shadow", "ways", "audit", "others")  # questions with a thread each, and all others in one
-PATIENCE = 0.2  # seconds a thread that is to end is waited for
+PATIENCE = 0.2  # seconds to wait for a thread that is to end
 SMALL = 2**22  # weights: below, a second thread costs a slider more than it gives
 
 

@@ -1,7 +1,7 @@
-"""Slips in print, each beside its correction. Not for statements that hold.
+"""Errata, each beside its correction. Not for statements that hold.
 
 In the paper the law of the mask, the size of x and the keep probability of Section 3; in the notes on it the
-norm of Lemma 2.5 and the ReLU. All settings are small: the slips are large.
+norm of Lemma 2.5 and the ReLU. All settings are small: the errors are large.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Generalization depends on the discriminator's size: what p parameters can find in m samples of a law.
 
-The bound as it follows from its proof, the proof's slips, classes that attain it or stay far below, and small
-nets that are trained. The distance is sup_D |E D over the samples − E D over the law|.
+The bound as it follows from its proof, errata of the proof, classes that attain it or stay far below, and
+small nets that are trained. The distance is sup_D |E D over the samples − E D over the law|.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def predict_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
 def measure_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
     """Some draws of W, beginning with number `first`: sums of errors and of their squares, point by point.
 
-    The last point is the place chosen. Draw number i is the same whoever asks and whenever.
+    The last point is the place chosen. Draw number i is the same for every request.
     """
     bench, axis = Bench.read(fields), fields.choice("axis", AXES)
     law = fields.choice("law", laws(subject))

@@ -60,7 +60,7 @@ def shadow_answer(subject: Subject, fields: Fields) -> dict[str, Any]:
 
 
 def affordable(step: float, samples: int, refine: int) -> tuple[int, int]:
-    """(samples, steps of refinement) within PATIENCE, at `step` seconds a pass; one sample at least."""
+    """(samples, steps of refinement) within PATIENCE, at `step` seconds per pass; one sample at least."""
     passes = max(1.0, PATIENCE / max(step, 1e-9))
     count = max(1, min(samples, int(passes / (refine + 2))))  # and two passes for the shadow itself
     return count, max(0, min(refine, int(passes / count) - 2))

@@ -7,20 +7,27 @@ const LABELS = {
   offset: "offset θ, in units of the noise √(2/t)‖h‖", sparsity: "k, non-zeros of h", kept: "t, inputs kept",
 };
 const ENOUGH = 400; // draws of W; then the points stand still
+// Where theory and simulation agree, which the page opens with, and two places where they part.
+const AGREE = { n: 1000, m: 500, k: 30, t: 800, offset: 1.5, law: "normal", axis: "offset" };
+const PLACES = [
+  ["They agree", AGREE],
+  ["They part: 30 inputs kept", { ...AGREE, k: 5, t: 30 }],
+  ["They part: one entry in ten", { ...AGREE, k: 5, t: 200, law: "one in ten" }],
+];
 
 export function benchTab(panel, about) {
   const most = about.bench.most_side;
   let predicted = null, sums = null, settings = "", open = false, seed = 0;
 
   const shape = (id, label, value, low, hint) => slider({ id, label, min: low, max: most, step: 10, value, hint, change: moved });
-  const n = shape("n", "n, inputs", 1000, 50, "Width of the layer that is generated.");
-  const m = shape("m", "m, hidden units", 500, 50, "Width of the layer that is recovered.");
-  const k = slider({ id: "k", label: "k, non-zeros of h", min: 1, max: 200, value: 30, change: moved });
-  const t = slider({ id: "t", label: "t, inputs kept", min: 10, max: 1000, step: 10, value: 500, change: moved });
-  const offset = slider({ id: "offset", label: "Offset θ", min: 0, max: about.bench.most_offset, step: 0.05, value: 1.5,
+  const n = shape("n", "n, inputs", AGREE.n, 50, "Width of the layer that is generated.");
+  const m = shape("m", "m, hidden units", AGREE.m, 50, "Width of the layer that is recovered.");
+  const k = slider({ id: "k", label: "k, non-zeros of h", min: 1, max: 200, value: AGREE.k, change: moved });
+  const t = slider({ id: "t", label: "t, inputs kept", min: 10, max: 1000, step: 10, value: AGREE.t, change: moved });
+  const offset = slider({ id: "offset", label: "Offset θ", min: 0, max: about.bench.most_offset, step: 0.05, value: AGREE.offset,
     show: (value) => `${value.toFixed(2)} × noise`, change: moved, hint: "One threshold for all units, in units of the noise √(2/t)‖h‖." });
-  const law = choice({ id: "law", label: "Entries of W", options: about.bench.laws.map((name) => [name, words(name)]), value: "normal", change: moved });
-  const axis = choice({ id: "axis", label: "Draw the error over", options: [["offset", "the offset θ"], ["sparsity", "the sparsity k"], ["kept", "the inputs kept t"]], value: "offset", change: moved });
+  const law = choice({ id: "law", label: "Entries of W", options: about.bench.laws.map((name) => [name, words(name)]), value: AGREE.law, change: moved });
+  const axis = choice({ id: "axis", label: "Draw the error over", options: [["offset", "the offset θ"], ["sparsity", "the sparsity k"], ["kept", "the inputs kept t"]], value: AGREE.axis, change: moved });
 
   const tiles = numbers([
     ["predicted", "Predicted ‖ĥ − h‖²/‖h‖²"], ["measured", "Measured there"], ["away", "Measured − predicted"], ["best", "Best offset, and its error"],
@@ -29,6 +36,8 @@ export function benchTab(panel, about) {
 
   panel.append(
     el("p", {}, "One layer of random weights W: h goes down to x = r(αWh) ⊙ mask and up again to ĥ = r(Wᵀx − θ). The curve is the closed form; the points are simulated with W of your choice and know nothing of it."),
+    el("div", { class: "row", role: "group", "aria-label": "Settings to start from" },
+      PLACES.map(([label, place]) => el("button", { type: "button", onclick: () => go(place) }, label))),
     el("div", { class: "bench" },
       el("div", { class: "controls" }, n.element, m.element, k.element, t.element, offset.element, law.element, axis.element,
         el("div", { class: "row" }, el("button", { type: "button", id: "reseed", onclick: () => { seed = (seed + 1) % 1000; moved(); } }, "Draw other weights"))),
@@ -41,6 +50,17 @@ export function benchTab(panel, about) {
 
   function body() {
     return { n: n.value, m: m.value, k: Math.min(k.value, m.value), t: Math.min(t.value, n.value), offset: offset.value, axis: axis.value };
+  }
+
+  function go(place) {
+    n.set(place.n);
+    m.set(place.m);
+    k.set(place.k, { max: Math.min(place.m, 400) });
+    t.set(place.t, { max: place.n });
+    offset.set(place.offset);
+    law.set(place.law);
+    axis.set(place.axis);
+    moved();
   }
 
   function moved() {

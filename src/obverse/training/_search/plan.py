@@ -210,7 +210,7 @@ def _order(cells: int, seed: int) -> tuple[int, ...]:
 
 
 def sampling_seed(plan: SearchPlan, number: int) -> int:
-    """Of the sampler for one trial, so that a search that was cut off goes on as if it had not been."""
+    """Of the sampler for one trial, so that a search that was interrupted goes on as if it had not been."""
     return derive_seed(plan.base.seed, SAMPLING, number) % 2**32
 
 

@@ -4,8 +4,8 @@ Optuna keeps the trials and chooses settings; who works on which trial is decide
 and none is run twice:
 
 - A trial has a lock of its own in the search directory. The system takes it from a process that dies, however
-  it dies; a trial that is running in the study and whose lock is free was left by such a one, and whoever
-  comes next takes it up. (Optuna's heartbeat would need a clock, and a new trial in place of the old one.)
+  it dies; a trial that is running in the study and whose lock is free was left by such a one, and the next
+  worker takes it up. (Optuna's heartbeat would need a clock, and a new trial in place of the old one.)
 - The settings of a trial of the grid follow from its number, which the study gives out once; those of the
   sampler "tpe" from its number and what was known then.
 - Every use of the study is under a lock, because SQLite knows no lock on a row: one in the search directory,
@@ -105,7 +105,7 @@ class Study:
             if lock is None:
                 raise BadInput(
                     f"the trial {trial.number} of {self.path} to be free",
-                    got="a process at work in it",
+                    got="a process that runs in it",
                     do="end it, and see that no other search works in this directory",
                 )
             return self._begin(trial.number, lock, None, trial)
@@ -176,7 +176,7 @@ class Study:
             ]
 
     def take_over(self) -> list[int]:
-        """Make trials that run elsewhere this directory's: for when whoever ran them is gone for good."""
+        """Make trials of elsewhere this directory's: if the machine that ran them will not return."""
         taken = self.elsewhere()
         with self._guarded():
             import optuna

@@ -94,7 +94,7 @@ def _run(study: Study, claim: Claim, data: Dataset, tell: OnEvent, stopped: thre
         stop(report(record))
 
     try:
-        # What whoever began it did not come to say. It went on after each of these epochs but the last.
+        # What the worker that began it has not reported. It went on after each of these epochs but the last.
         reported = [report(record) for record in run.metrics]
         if not run.finished:
             stop(max(reported, default=0))
@@ -178,7 +178,7 @@ def main() -> None:
         try:
             sys.stdout.write(json.dumps(event) + "\n")
             sys.stdout.flush()
-        except BrokenPipeError:  # whoever started this is gone: stop as if told to
+        except BrokenPipeError:  # the parent process has ended: stop as if told to
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
             signal.raise_signal(signal.SIGTERM)
 

@@ -119,6 +119,14 @@ def shadow_grid(path: Path, out: Path | None = None, per_class: int = 3, seed: i
     return out
 
 
+def single_png(pixels: Pixels, longest: int = 64) -> bytes:
+    """One image as a PNG of at most `longest` pixels a side."""
+    buffer = io.BytesIO()
+    image = _picture(pixels, min(1.0, longest / max(pixels.shape[:2])))
+    image.save(buffer, format="PNG", optimize=True)
+    return buffer.getvalue()
+
+
 def triple_png(triple: Pixels, longest: int = 64) -> bytes:
     """One triple side by side as a PNG, its images at most `longest` pixels a side."""
     gap = 1

@@ -167,8 +167,7 @@ def _run(plan: Plan, path: Path, jobs: int | None) -> Comparison:
                 **about,
             )
     with layer_progress(path.name) as progress:
-        if progress:
-            progress(0, total, f"{jobs} worker processes")
+        progress(0, total, f"{jobs} worker processes")
         return training.compare(plan.base, plan.variants, plan.seeds, path, progress=progress, **about)
 
 

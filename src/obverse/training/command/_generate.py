@@ -183,15 +183,12 @@ def _numbers(record: Mapping[str, Any], *names: str) -> list[float]:
 def training_bar(title: str) -> Iterator[dict[str, Any]]:
     """Yields the display callbacks that `fit` takes: one bar, with the loss and what was last measured."""
     with layer_progress(title) as on_layer:
-        if on_layer is None:
-            yield {}
-            return
-        show, measured, drawn = on_layer, "", 0.0
+        measured, drawn = "", 0.0
 
         def on_step(step: int, total: int, loss: float) -> None:
             nonlocal drawn
             if time.monotonic() - drawn > REFRESH or step == total:
-                show(step, total, f"loss {loss:.3f}{measured}")
+                on_layer(step, total, f"loss {loss:.3f}{measured}")
                 drawn = time.monotonic()
 
         def on_record(record: Mapping[str, Any]) -> None:
@@ -252,8 +249,7 @@ def sample(
     parts: list[Tensor] = []
     with layer_progress("samples") as on_layer:
         for done in range(0, count, BLOCK):
-            if on_layer:
-                on_layer(done, count, "")
+            on_layer(done, count, "")
             parts.append(net.sample(min(BLOCK, count - done), generator))
     write_samples(torch.cat(parts), place)
     if as_json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -15,10 +16,12 @@ from ... import training
 from ..._core import FIXED, BadInput, quoted, require
 from ...present import (
     Column,
+    Counted,
     Json,
     Report,
     echo,
     echo_page,
+    every_minute,
     open_console,
     options,
     print_grid,
@@ -186,8 +189,7 @@ def _run(
 
             def tell(worker: int, event: Any) -> None:
                 notice(worker, event)
-                if follow:
-                    follow(worker, event)
+                follow(worker, event)
 
             return run_search(
                 plan,
@@ -287,13 +289,15 @@ def search_columns(result: SearchResult) -> list[Column]:
 
 
 @contextmanager
-def search_progress(trials: int) -> Iterator[Callable[[int, Event], None] | None]:
+def search_progress(trials: int) -> Iterator[Callable[[int, Event], None]]:
     """Yields what a search calls with a worker's number and what it does."""
     from .._search.results import value
 
     console = Console(stderr=True)
     if not console.file.isatty():
-        yield None
+        count = Counted("trials")
+        with every_minute(count.line):
+            yield partial(_count_trials, count, trials)
         return
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -334,3 +338,10 @@ def search_progress(trials: int) -> Iterator[Callable[[int, Event], None] | None
                 )
 
         yield follow
+
+
+def _count_trials(count: Counted, trials: int, worker: int, event: Event) -> None:
+    """The same where there is no terminal: how many trials are finished, for the line of each minute."""
+    if event["kind"] == "end":
+        best = event["best"]
+        count.tell(event["finished"], trials, "" if best is None else f"best {100 * best:.2f} %")

@@ -152,7 +152,7 @@ def _task(settings: Settings) -> ClassifierTask:
 
 
 def _resume(path: Path) -> ClassifierTask | None:
-    """The task of a run that was cut off; None if it is finished."""
+    """The task of an interrupted run; None if it is finished."""
     from .._distributed import by_first
 
     run = by_first(lambda: training.read_run(path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..._core import NONE, BadInput
+from ..._core import NONE, BadInput, NoSuchFile
 from ...present import (
     Column,
     check_seed,
@@ -57,6 +57,8 @@ def run_ablation(
 
     seed = 0 if seed is None else seed
     check_seed(seed)
+    if not Path(model).exists() and ":" not in model:
+        raise NoSuchFile(model, "a net of your own is named module:factory, e.g. mynets:resnet")
     if not Path(model).is_dir() and ":" not in model:
         raise BadInput(
             "the directory of a run, or module:factory, for --ablate",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from ..._core import BadInput, shape
+from ..._core import BadInput, NoSuchFile, shape
 from .._readers.address import is_address
 from .._readers.open import ADAPTER_FILES, CONFIG, fetched_adapter
 from .._readers.safetensors import open_safetensors
@@ -67,6 +67,8 @@ class AdapterFile:
 def folder_of(source: Path | str) -> Path:
     """The folder with the configuration and the weights, both of which must be there; from a hub, a copy."""
     path = fetched_adapter(source) if is_address(source) else Path(source)
+    if not path.exists():
+        raise NoSuchFile(path)
     folder = path if path.is_dir() else path.parent
     if not (folder / CONFIG).is_file():
         raise BadInput(

@@ -73,7 +73,7 @@ def config(ranks: dict[str, int], others: set[str]) -> dict[str, Any]:
     patterns = {pattern(name, others): rank for name, rank in ranks.items()}
     alike = any("(?<!" in one for one in patterns)
     return {
-        # every module has its own rank below; whoever reserves memory by r alone reserves enough
+        # every module has its own rank below; reserving memory by r alone reserves enough
         "r": largest,
         "lora_alpha": largest,
         "target_modules": rf"(?:.*\.)?(?:{'|'.join(patterns)})" if alike else list(ranks),

@@ -1,4 +1,4 @@
-"""Does the signal end where it is cut off, or does it go on below? Not for how many directions can be seen.
+"""Does the signal end where the count ends, or does it go on below? Not for how many directions can be seen.
 
 Beside a signal of low rank, the largest singular values of noise thin out towards the edge as the law says.
 Directions too weak to be seen, or correlated rows and columns, leave more there. Their number is a sum over

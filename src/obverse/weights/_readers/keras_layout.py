@@ -2,7 +2,7 @@
 
 Kernels are in × out, H × W × in × out, H × W × in × multiplier where depthwise, H × W × out × in where
 transposed; gates are input, forget, cell, output in an LSTM, and update, reset, new in a GRU. A kernel whose
-class is not known is told apart by its dimensions and its bias.
+class is not known is recognized by its dimensions and its bias.
 """
 
 from __future__ import annotations

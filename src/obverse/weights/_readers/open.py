@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from ..._core import MAX_JSON, BadInput, as_tensor
+from ..._core import MAX_JSON, BadInput, NoSuchFile, as_tensor
 from .address import is_address, is_safe
 from .arrays import named_weights, open_pickle
 from .gguf import open_gguf, split_names
@@ -190,9 +190,10 @@ def _open_path(path: Path) -> tuple[Weight, ...]:
 
 
 def _open_file(path: Path) -> tuple[Weight, ...]:
+    if not path.exists():
+        raise NoSuchFile(path)
     if not path.is_file():
-        got = "something else" if path.exists() else "no such file"
-        raise BadInput(f"a file of weights as {path}", got=got, do="check the path")
+        raise BadInput(f"a file of weights as {path}", got="something else", do="check the path")
     suffix = _suffix(path) or _by_content(path)
     if suffix is None:
         raise BadInput(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..._core import BadInput, NetRun, named, run_access
+from ..._core import BadInput, NetRun, NoSuchFile, named, run_access
 from ...present import audit_progress, select
 from ...shadow import OWN
 from .._readers.address import is_address, parse_address, spoken
@@ -127,6 +127,8 @@ def open_run(path: Path, data_root: str | None, flag: str = "--data") -> tuple[N
     """A run, and the data it was trained on: they say what shape its net has."""
     from ...data import load
 
+    if not path.exists():
+        raise NoSuchFile(path)
     if not (path / "config.json").is_file():
         raise _no_run(path, flag)
     run = run_access().open_net(path)

@@ -39,7 +39,7 @@ class Number(Record):
 
     @property
     def excess(self) -> float:
-        """How much larger it is than random entries have it."""
+        """How much larger it is than that of random entries."""
         return max(0.0, self.value - (self.null or 0.0))
 
 

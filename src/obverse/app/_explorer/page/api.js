@@ -7,7 +7,7 @@ export class Problem extends Error {}
 
 export function onConnection(watcher) { watchers.add(watcher); }
 
-/** One question; a Problem says what to put right, a lost connection is told to the watchers and waited for. */
+/** One question; a Problem says what to correct, a lost connection is told to the watchers and waited for. */
 export async function ask(name, body = {}) {
   for (;;) {
     let response;

@@ -45,7 +45,8 @@ export function slider({ id, label, min, max, step = 1, value, show = String, ch
 export function choice({ id, label, options, value, change }) {
   const select = el("select", { id, onchange: () => change(select.value) },
     options.map(([name, words]) => el("option", { value: name, selected: name === value }, words)));
-  return { element: el("div", { class: "control" }, el("label", { for: id }, label), select), get value() { return select.value; } };
+  return { element: el("div", { class: "control" }, el("label", { for: id }, label), select),
+    get value() { return select.value; }, set(next) { select.value = next; } };
 }
 
 export function tick({ id, label, checked = false, change }) {
