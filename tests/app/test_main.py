@@ -147,7 +147,7 @@ MISSING = [  # every argument and flag that names a file or folder to be read
     (["audit", "none", "--data", "own"], "none"),
     (["audit", "none", "--ablate", "--out", "audit"], "none"),
     (["memorize", "none.npz"], "none.npz"),
-    (["ladder", "none.npz"], "none.npz"),
+    (["ladder", "--data", "none.npz"], "none.npz"),
     (["diversity", "none"], "none"),
     (["diversity", "none.npz"], "none.npz"),
     (["report", "none"], "none"),
