@@ -210,7 +210,11 @@ class PublicNames(SphinxDirective):
         lines = [*markdown(module.__doc__ or ""), f":::{{py:currentmodule}} {module.__name__}", ":::", ""]
         for name in module.__all__:
             there = home.get(id(getattr(module, name)), module.__name__)
-            lines += described(name, module, None if there == module.__name__ else there)
+            if there == module.__name__:
+                lines += described(name, module, None)
+            else:  # the types of its signature are those of the package that it comes from
+                lines += [f":::{{py:currentmodule}} {there}", ":::", "", *described(name, module, there)]
+                lines += [f":::{{py:currentmodule}} {module.__name__}", ":::", ""]
         container = nodes.container()
         self.state.nested_parse(StringList(lines, source=module.__file__ or ""), 0, container)
         for one in container.findall(addnodes.desc_signature):

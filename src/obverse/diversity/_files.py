@@ -63,7 +63,7 @@ class Search(Record):
 
 @dataclass(frozen=True)
 class Block:
-    """Some of the queries, as they are sent to whoever searches."""
+    """Some of the queries, as they are sent to a worker."""
 
     search: Search
     queries: str

@@ -2,7 +2,7 @@
 
 In softmax(q kᵀ) v the weights of the sum come out of a softmax, on whichever side they stand: the step is one
 from the values. A factor that comes out of an activation gates the other. Of any other product neither factor
-can be told from the result alone; the fitted reverse fits both to it, the transpose has no way.
+can be known from the result alone; the fitted reverse fits both to it, the transpose has no way.
 """
 
 from __future__ import annotations

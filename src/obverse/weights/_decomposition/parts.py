@@ -21,7 +21,7 @@ from .split_fast import ROUNDING, split_fast
 
 SHOWN = 200  # singular values kept for charts
 SAFE = 1e9  # entries up to this, and from its inverse on, have squares and sums of squares in float32
-TOO_UNEVEN = "rows or columns differ too much in scale for signal and noise to be told apart"
+TOO_UNEVEN = "rows or columns differ too much in scale for signal and noise to be separated"
 ALWAYS_EXACT_BELOW = 64  # shorter side of two blocks of the search: it would have no room
 EXACT_UP_TO = 1536  # shorter side up to which all singular values are computed
 EXACT_IF_MANY_UP_TO = 4096  # and where so many directions carry signal that the search cannot count them
