@@ -265,7 +265,9 @@ def test_every_command_and_flag_is_on_the_page(site: Path, pages: dict[Path, Lin
 @pytest.mark.parametrize("name", INSTRUMENTS)
 def test_an_instrument_has_its_headings(name: str) -> None:
     text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE)[: len(HEADINGS)] == HEADINGS
+    found = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert found[0] == HEADINGS[0]
+    assert [heading for heading in found if heading in HEADINGS] == HEADINGS  # others may stand between
     parts = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL))
     assert all(len(parts[heading].split()) > 30 for heading in HEADINGS)
     assert re.search(r"^\$\$\n.+?\n\$\$$", parts["The equation behind it"], re.MULTILINE | re.DOTALL)

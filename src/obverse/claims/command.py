@@ -262,12 +262,12 @@ def print_list(claims: Sequence[Claim]) -> None:
         say(console, f"{title}: {counts}", "bold")
         ids = max(len(claim.id) for claim in group)
         for claim in group:
-            line = Text(f"  {claim.expected:<{wide}}", COLOURS[claim.expected])
-            line.append(printable(f"  {claim.id:<{ids}}  {marks(claim)}{claim.title}"), "default")
+            shown = Text(f"  {claim.expected:<{wide}}", COLOURS[claim.expected])
+            shown.append(printable(f"  {claim.id:<{ids}}  {marks(claim)}{claim.title}"), "default")
             if console.is_terminal:
-                console.print(line, no_wrap=True, overflow="ellipsis")
+                console.print(shown, no_wrap=True, overflow="ellipsis")
             else:
-                console.print(line, soft_wrap=True)
+                console.print(shown, soft_wrap=True)
 
 
 def legend(claims: Sequence[Claim]) -> list[str]:
