@@ -16,7 +16,7 @@ TEXTS = sorted(
 )
 TEXTS += [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
 WORST = {  # what is not said, why, and what is
-    r"told (apart )?from\b": "of numbers: differs significantly, or no significant difference",
+    r"\btold (apart )?from\b": "of numbers: differs significantly, or no significant difference",
     r"(be|are|is|all names|easily) told apart": "the same: distinguished, separated",
     r"\bput right\b": "old-fashioned: corrected; of input, that it is invalid",
     r"process(es)? at work|at work in": "worker processes; a process runs",
