@@ -304,7 +304,7 @@ def test_every_figure_is_drawn_by_a_script_or_by_a_command_on_its_page() -> None
                 assert f'"{stem.removeprefix("explore-")}": ' in taken
                 assert "`python -m experiments.explorer.run`" in page.read_text(encoding="utf-8")
             else:
-                drawn = f'"{name}"' in source or f'"{stem.removeprefix("paper-")}"' in source
+                drawn = any(f'"{one}"' in source for one in (name, stem, stem.removeprefix("paper-")))
                 assert drawn, f"{page.name}: {file}"
 
 

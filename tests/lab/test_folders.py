@@ -55,4 +55,4 @@ def test_every_page_is_called_once_in_a_fixed_order(monkeypatch: pytest.MonkeyPa
     loops.docs()
     pages = sorted(folder.name for folder in FOLDERS if (folder / "page.py").is_file())
     assert called == [f"experiments.{name}.page" for name in pages]
-    assert len(pages) == 19
+    assert len(pages) >= 20
