@@ -109,14 +109,21 @@ def few_page(
         parts += [f"## {TITLES[data]}", *data_part(plan, {c: r for c, r in found.items() if c.data == data})]
     if longer:
         parts += ["## Longer", *longer_part(plan, longer)]
-    there = found | longer | fitted
+    there = found | longer
     missing = [
         f"{name_of(cell)}: {', '.join(gone) if cell in there else 'all'}"
-        for cell in (*plan.cells, *plan.longer, *plan.fitted)
+        for cell in (*plan.cells, *plan.longer)
         if (gone := [m for m in cell.methods if m not in there.get(cell, ({}, {}))[0]])
     ]
     if missing:
         parts.append("Planned and not complete: " + "; ".join(missing) + ".")
+    short = [
+        f"{TITLES[cell.data]}, {cell.labels:,} labels"
+        for cell in plan.fitted
+        if set(fitted.get(cell, ({}, {}))[0]) != set(cell.methods)
+    ]
+    if short:
+        parts.append(f"Planned and not complete with shadows by the fitted reverse: {'; '.join(short)}.")
     return "\n\n".join(parts) + "\n"
 
 
