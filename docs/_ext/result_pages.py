@@ -1,7 +1,8 @@
-"""The pages of published claims: made of the committed results for the site, and where links to these lead.
+"""The pages of published results: made of the committed files for the site, and where links to these lead.
 
-In the repository a link leads to the results, `experiments/claims/results/NAME/claims.json`; on the site to
-their page, `claims/NAME.html`, and to a place on it.
+In the repository a link leads to the results, `experiments/claims/results/NAME/claims.json` or
+`experiments/zoo/results/gallery/NAME/audit.json`; on the site to their page, `claims/NAME.html` or
+`zoo/NAME.html`, and to a place on it. What is linked may be an image.
 """
 
 from __future__ import annotations
@@ -15,13 +16,18 @@ from sphinx.util import logging
 
 from obverse.app import write_report
 
-RESULTS = Path("experiments") / "claims" / "results"
-LINK = re.compile(rf"\[([^\]]+)\]\((?:\.\./)+{RESULTS.as_posix()}/(\w+)/claims\.json(?:#([^)]+))?\)")
+EXPERIMENTS = Path("experiments")
+RESULTS = {"claims": EXPERIMENTS / "claims" / "results", "zoo": EXPERIMENTS / "zoo" / "results" / "gallery"}
+FILE = r"\w+\.json"
+LINK = re.compile(
+    r"\[(!\[[^\]]*\]\([^)]*\)|[^\]]+)\]\((?:\.\./)+"
+    rf"({'|'.join(folder.as_posix() for folder in RESULTS.values())})/([\w-]+)/{FILE}(?:#([^)]+))?\)"
+)
 log = logging.getLogger(__name__)
 
 
-def page_of(app: Sphinx, name: str) -> Path:
-    return Path(app.outdir) / "claims" / f"{name}.html"
+def page_of(app: Sphinx, kind: str, name: str) -> Path:
+    return Path(app.outdir) / kind / f"{name}.html"
 
 
 @cache
@@ -30,23 +36,25 @@ def places(page: Path) -> frozenset[str]:
 
 
 def write(app: Sphinx) -> None:
-    for results in sorted((Path(app.srcdir).parent / RESULTS).glob("*/claims.json")):
-        page = page_of(app, results.parent.name)
-        page.parent.mkdir(parents=True, exist_ok=True)
-        write_report(results, page)
+    for kind, folder in RESULTS.items():
+        for results in sorted((Path(app.srcdir).parent / folder).glob("*/*.json")):
+            page = page_of(app, kind, results.parent.name)
+            page.parent.mkdir(parents=True, exist_ok=True)
+            write_report(results, page)
 
 
 def relink(app: Sphinx, name: str, source: list[str]) -> None:
     """`[text](../experiments/claims/results/x/claims.json#place)` leads to `claims/x.html#place`."""
 
     def link(match: re.Match[str]) -> str:
-        text, sweep, place = match.groups()
-        page = page_of(app, sweep)
+        text, folder, result, place = match.groups()
+        kind = next(kind for kind, one in RESULTS.items() if one.as_posix() == folder)
+        page = page_of(app, kind, result)
         if not page.is_file():
-            log.warning("%s: no results of claims in %s", name, RESULTS / sweep)
+            log.warning("%s: no results in %s/%s", name, folder, result)
         elif place and place not in places(page):
             log.warning("%s: no place %r on %s", name, place, page.name)
-        address = "../" * name.count("/") + f"claims/{sweep}.html" + (f"#{place}" if place else "")
+        address = "../" * name.count("/") + f"{kind}/{result}.html" + (f"#{place}" if place else "")
         return f'<a class="reference internal" href="{address}">{text}</a>'
 
     source[0] = LINK.sub(link, source[0])

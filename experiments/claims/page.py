@@ -14,6 +14,7 @@ from obverse.claims.alm._evolution import critical_ratio, evolve
 
 from .._lab.places import DOCS
 from .._lab.tables import put_between_marks, table
+from ..zoo.verdicts import verdict_table
 from . import papers
 from .run import RESULTS
 
@@ -98,6 +99,13 @@ Rules that tools apply to trained weights, and what they do on weights whose par
 [selection](selection.md).
 
 {table(heads, list(map(row, tools)))}
+
+### The hypothesis on public nets
+
+The claims `alm.hypothesis.*` above are about nets trained on digits. The same quantities and lines on
+[the zoo](zoo.md) of public nets, which says how to read them:
+
+{verdict_table()}
 
 ### How deep does it go?
 

@@ -76,7 +76,7 @@ def _biases(axes: Any, one: Mapping[str, Any]) -> None:
     axes.set_yticks([])
     bias = one["biases"]
     if bias is None:
-        axes.text(0.5, 0.5, "no biases in the file", ha="center", transform=axes.transAxes, fontsize=8)
+        axes.text(0.5, 0.5, "no biases, or all 0", ha="center", transform=axes.transAxes, fontsize=8)
         return
     edges = np.linspace(bias["low"], bias["high"], len(bias["counts"]) + 1)
     axes.stairs(bias["counts"], edges, fill=True, alpha=0.35, color=BEFORE)

@@ -9,10 +9,11 @@ from .._lab.tables import table
 from . import tables, verdicts
 from .counts import FEWEST, middle, pooled_share
 from .layers import SAMPLES, judged
+from .manifest import read as manifest
 from .results_of import by_cluster, functions, nets
 from .results_of import tables as layers_of
 from .run import RESULTS
-from .statements import STATEMENTS
+from .statements import CLOSE, LINES, NORMAL, STATEMENTS
 
 BY_NAME = {one.name: one for one in STATEMENTS}
 
@@ -42,7 +43,7 @@ def opening() -> str:
 
 *Why are deep nets reversible* assumes that the weights of trained nets are like random numbers, and tests
 that on AlexNet. You get here the same test, statement by statement, on {len(found)} public nets with
-{layers:,} layers, of which {len(told):,} are large enough to be judged. Type:
+{layers:,} layers, of which {len(told):,} could be judged: of the others most are too small. Type:
 
 ```
 make zoo                                     # gets 1.2 GB from public registries and audits all of it
@@ -84,7 +85,7 @@ def headline() -> str:
 
 def unordered() -> str:
     names = [net.title for net in nets().values() if not net.ordered]
-    return f"Of {', '.join(names)} the order is that of the file, and not known to be that of the net."
+    return f"Of {'; '.join(names)} the order is that of the file, and not known to be that of the net."
 
 
 def how_to_read(clusters: int) -> str:
@@ -166,7 +167,8 @@ def figure_four() -> str:
 The paper shows AlexNet’s second fully connected layer, which none of these packages has. These are AlexNet’s
 convolutions and the last layers of FaceNet and ResNet-50, in the paper’s arrangement: (a) entries beside the
 normal distribution, (b) biases, (c) singular values beside the law of random entries; filled as they are, in
-outline with the profile of rows and columns taken off. The signal is in both.
+outline with the profile of rows and columns taken off. The signal is in both; what lies beyond the frames is
+not drawn.
 """
 
 
@@ -194,17 +196,18 @@ def precision() -> str:
         rows.append([title, str(len(found)), *cells])
     head = ["copy", "matrices", "what `difference` calls it", "with directions", "rank the same"]
     head += ["change of rank, mean", "of random share, points, mean", "largest"]
-    told = list(judged(layers_of()["smollm2-135m-q4_1"]))
+    told = list(judged(layers_of().get("smollm2-135m-q4_1", [])))
     grid = sum(row["entries_step"] is not None for row in told)
+    quantized = f"""
+SmolLM2 is here in Q4_1 alone, so what rounding did to it is not measured: of its {len(told)} judged layers
+the entries of {grid} were seen to lie on one grid (the format has a grid for each 32 numbers).
+"""
     return f"""## Precision
 
 MiniLM-L6 in float32 is the base; its matrices but for the embeddings:
 
 {table(head, rows)}
-
-SmolLM2 is here in Q4_1 alone, so what rounding did to it is not measured: of its {len(told)} judged layers
-the entries of {grid} were seen to lie on one grid (the format has a grid for each 32 numbers).
-"""
+{quantized if told else ""}"""
 
 
 def noise() -> str:
@@ -277,6 +280,69 @@ nets were trained is not known of these.
 """
 
 
+def surprises() -> str:
+    """The numbers that the sentences are about, each checked by `sure`."""
+    told = [row for rows in layers_of().values() for row in judged(rows)]
+    seen = Counter(row["verdict"] for row in told)
+    follows = sum(row["distance"] <= CLOSE for row in told)
+    normal = [row for row in told if row["bulk_ks"] is not None and row["bulk_ks"] <= NORMAL]
+    worse = sum(row["recovery_ratio"] > LINES.recovery_ratio for row in normal)
+    biases = pooled_share(by_cluster(BY_NAME["biases constant"].holds))
+    bounds = sum(row["rank_is_bound"] for row in told)
+    lines = [
+        sure(
+            seen["untouched"] < 0.1 * len(told),
+            f"{seen['untouched']} of {len(told):,} layers are *untouched*: no direction stands out "
+            "from noise.",
+        ),
+        sure(
+            worse > 0.5 * len(normal),
+            f"Normal entries are not enough: in {worse:,} of the {len(normal):,} layers whose bulk’s entries "
+            f"are normal, a sparse h comes back with more than {LINES.recovery_ratio:g} times the error of "
+            "the layer’s own entries in random order.",
+        ),
+        sure(
+            biases.value < 0.2,
+            "Nearly constant biases, which the paper finds in five of AlexNet’s seven layers, are found in "
+            f"{percent(biases.value)} of the {biases.layers} layers here whose biases are not all 0.",
+        ),
+        sure(
+            follows > 0.5 * len(told),
+            f"The bulk follows the law in {follows:,} of {len(told):,} layers; "
+            f"{seen['structured otherwise']} are called *structured otherwise*.",
+        ),
+        f"In {bounds:,} of {len(told):,} layers the rank is a lower bound only: there is no gap between the "
+        "weakest direction that was counted and the bulk.",
+    ]
+    return "## What surprised us\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
+
+
+def doubts() -> str:
+    counts = {name: len(list(judged(rows))) for name, rows in layers_of().items()}
+    largest = max(counts, key=lambda name: counts[name])
+    told = [row for rows in layers_of().values() for row in judged(rows)]
+    half = sum(row["rank"] > min(row["rows"], row["columns"]) / 2 for row in told)
+    return f"""## What we would not bet on
+
+- Shares of all layers: {nets()[largest].title} alone has {counts[largest]} of the {len(told):,} layers. The
+  mean over nets weighs nets alike, and is about these nets.
+- That the bulk is random where the signal’s rank is high: in {half} layers more than half of all directions
+  are called signal, and few singular values are left to judge.
+- Differences between kinds of nets or of normalization: the kinds differ in size, age and task, and few nets
+  are in each.
+- Depth: where branches run side by side the order of the layers is that of the file.
+- Training noise: one training at each level, which may differ as much by chance.
+"""
+
+
+def left_out() -> str:
+    known = {net.name: net for net in manifest() if net.name not in nets()}
+    if not known:
+        return ""
+    names = "; ".join(net.title for net in known.values())
+    return f"In the manifest, but not in these results: {names}.\n"
+
+
 def the_nets() -> str:
     return f"""## The nets
 
@@ -302,16 +368,6 @@ is named, and the rest goes on.
 
 
 def text() -> str:
-    made = (
-        opening,
-        statements,
-        goes_with,
-        figure_four,
-        precision,
-        noise,
-        function,
-        on_claims,
-        the_nets,
-        again,
-    )
+    made = (opening, statements, goes_with, figure_four, precision, noise, function, on_claims)
+    made += (surprises, doubts, the_nets, left_out, again)
     return "\n".join(one for part in made if (one := part())).replace("\n\n\n", "\n\n")
