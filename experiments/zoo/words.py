@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from obverse.claims.alm._hypothesis import CLOSE, NORMAL
+
 from .._lab.result_files import read
 from .._lab.tables import table
 from . import tables, verdicts
@@ -13,7 +15,7 @@ from .manifest import read as manifest
 from .results_of import by_cluster, functions, nets
 from .results_of import tables as layers_of
 from .run import RESULTS
-from .statements import CLOSE, LINES, NORMAL, STATEMENTS
+from .statements import LINES, STATEMENTS
 
 BY_NAME = {one.name: one for one in STATEMENTS}
 
@@ -90,12 +92,13 @@ def unordered() -> str:
 
 def how_to_read(clusters: int) -> str:
     copies = [net.title for net in nets().values() if net.copy_of]
+    copied = f", and a copy ({', '.join(copies)}) counts nowhere but under precision" if copies else ""
     return f"""## How to read the tables
 
 - Layers of one net are not independent. Every interval (95 %) is over nets: {clusters} of them, since
-  trainings of one architecture count as one, and a copy ({", ".join(copies)}) counts nowhere but under
-  precision. *Share of all layers* is pooled; its interval knows that whole nets were chosen. *Mean over nets*
-  gives each net the same weight. Groups of fewer than {FEWEST} nets have no interval, but the number of nets.
+  trainings of one architecture count as one{copied}.
+  *Share of all layers* is pooled; its interval knows that whole nets were chosen. *Mean over nets* gives each
+  net the same weight. Groups of fewer than {FEWEST} nets have no interval, but the number of nets.
 - The nets are those that packages of public registries happen to hold: no sample of anything. Nothing here is
   about networks beyond them. The intervals say how much a number depends on which nets are in.
 - The lines are those of the claims `alm.hypothesis.*` and of the [audit](audit.md); the paper gives one for
@@ -368,6 +371,6 @@ is named, and the rest goes on.
 
 
 def text() -> str:
-    made = (opening, statements, goes_with, figure_four, precision, noise, function, on_claims)
-    made += (surprises, doubts, the_nets, left_out, again)
+    made = [opening, statements, goes_with, figure_four, precision, noise, function, on_claims]
+    made += [surprises, doubts, the_nets, left_out, again]
     return "\n".join(one for part in made if (one := part())).replace("\n\n\n", "\n\n")

@@ -25,18 +25,18 @@ def test_the_page_is_what_the_results_say():
 def test_pictures_of_the_gallery_are_small_and_lead_to_their_pages():
     text = (DOCS / "gallery.md").read_text(encoding="utf-8")
     assert text == gallery.text(), "run make docs"
-    assert text.count("[![") == len(list((RESULTS / "gallery").glob("*/audit.json"))) >= 8
+    assert text.count("[![") == len(list((RESULTS / "gallery").glob("*/audit.json"))) == 10
     for name, picture in (gallery.NETS | gallery.GENERATORS).items():
         if (RESULTS / "gallery" / name).exists():
             assert (DOCS / "figures" / picture).stat().st_size < gallery.LARGEST_PICTURE
             assert f"](figures/{picture})](../experiments/zoo/results/gallery/{name}/audit.json)" in text
 
 
-def test_results_are_small_and_of_many_families_of_nets():
+def test_results_are_small_and_of_at_least_twenty_families_of_nets():
     files = list(RESULTS.rglob("*.json"))
     assert all(file.stat().st_size < LARGEST for file in files)
     known = results_of.nets()
-    assert len({net.cluster for net in known.values() if not net.copy_of}) >= 13
+    assert len({net.cluster for net in known.values() if not net.copy_of}) >= 20
     for file in (RESULTS / "nets").glob("*.json"):
         assert file.stem in known
         assert json.loads(file.read_text())["settings"] == {"seed": 0, "samples": 32, "alpha": 0.001}
@@ -93,11 +93,8 @@ def test_verdicts_need_four_standard_errors_over_nets():
     assert verdicts.mean_below("x", 1.03, far).verdict == "inconclusive"
     assert verdicts.mean_below("x", 0.5, {"a": [1.0], "b": [1.0]}).verdict == "inconclusive"
     mixed = verdicts.mean_below("x", 1.0, {"a": [0.0, 2.0], "b": [4.0], "c": [0.5]})
-    assert (mixed.mean, mixed.layers, mixed.on_the_right_side, mixed.nets) == (
-        pytest.approx(5.5 / 3),
-        4,
-        2,
-        3,
-    )
+    assert mixed.mean == pytest.approx(5.5 / 3)
+    assert (mixed.layers, mixed.on_the_right_side, mixed.nets) == (4, 2, 3)
     often = verdicts.holds_in("x", 1.0, {str(net): [0.0] * 99 + [2.0] for net in range(5)})
-    assert (often.mean, often.verdict) == (pytest.approx(0.99), "held")
+    assert often.mean == pytest.approx(0.99)
+    assert often.verdict == "held"
