@@ -81,7 +81,7 @@ GRADES: dict[str, tuple[str, Callable[[Row], Any]]] = {
     "distance of the bulk’s to the law, after the profile": ("", lambda row: row["distance"]),
     "distance of the entries to a normal distribution": ("", lambda row: row["raw_ks"]),
     "the same of the bulk’s entries, after the profile": ("", lambda row: row["bulk_ks"]),
-    "share of the profile in the entries’ spread": ("%", lambda row: row["profile_share"]),
+    "profile: 1 − geometric ÷ arithmetic mean of its energies": ("%", lambda row: row["profile_share"]),
     "recovery error ÷ that of shuffled entries": ("", lambda row: row["recovery_ratio"]),
 }
 

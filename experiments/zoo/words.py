@@ -292,7 +292,19 @@ def surprises() -> str:
     worse = sum(row["recovery_ratio"] > LINES.recovery_ratio for row in normal)
     biases = pooled_share(by_cluster(BY_NAME["biases constant"].holds))
     bounds = sum(row["rank_is_bound"] for row in told)
+    roles = tables.difference_of_roles(("query", "key"), ("value", "attention output"))
+    depth = tables.within_nets(tables.CORRELATES["depth"], tables.AGAINST["random share"])
     lines = [
+        sure(
+            roles.high is not None and roles.high < 0,
+            "Query and key are less random than value and attention output of the same net: the difference "
+            f"of their random shares is {tables.signed(roles)} in the mean of {roles.clusters} nets.",
+        ),
+        sure(
+            depth.low is not None and depth.low > 0,
+            "Later layers of a net tend to be more random: the rank correlation of depth and random share is "
+            f"{tables.signed(depth)} in the mean of {depth.clusters} nets.",
+        ),
         sure(
             seen["untouched"] < 0.1 * len(told),
             f"{seen['untouched']} of {len(told):,} layers are *untouched*: no direction stands out "
@@ -311,7 +323,8 @@ def surprises() -> str:
         ),
         sure(
             follows > 0.5 * len(told),
-            f"The bulk follows the law in {follows:,} of {len(told):,} layers; "
+            f"The bulk follows the law (distance at most {CLOSE:g}) in {follows:,} of {len(told):,} "
+            "layers; "
             f"{seen['structured otherwise']} are called *structured otherwise*.",
         ),
         f"In {bounds:,} of {len(told):,} layers the rank is a lower bound only: there is no gap between the "
