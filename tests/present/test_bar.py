@@ -167,3 +167,24 @@ def test_an_audit_tells_it_each_layer_and_several_parts_begin_anew(kernel, clock
     clock[0] = 101.0
     progress(1, 7, "more")
     assert kernel[-1]["text/plain"] == "audit, 1 of 7, more, about 6.0 s left"
+
+
+@pytest.mark.slow  # starts a kernel
+@pytest.mark.parametrize("widgets", [True, False])
+def test_in_a_real_kernel(widgets, tmp_path):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    without = "" if widgets else "import sys\nsys.modules['ipywidgets'] = None\n"
+    code = f"{without}import obverse\nbar = obverse.ProgressBar('audit')\nbar(0, 2, 'a')\nbar(2, 2, 'b')"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, kernel_name="python3", resources=resources, timeout=120).execute()
+    [output] = notebook.cells[0].outputs
+    if widgets:
+        assert "application/vnd.jupyter.widget-view+json" in output.data
+        states = notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
+        values = [one["state"].get("value") for one in states.values()]
+        assert 2 in values
+        assert any(str(value).startswith("audit, 2 of 2, b") for value in values)
+    else:
+        assert '<progress value="2" max="2"' in output.data["text/html"]
+        assert output.data["text/plain"].startswith("audit, 2 of 2, b")
