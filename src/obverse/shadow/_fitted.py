@@ -250,4 +250,7 @@ class Fits:
             }
             if 4 * sum(sample.size for _, sample in wanted) <= MEMORY:
                 self._targets.prepare(wanted)
+            found, tops = graph.shapes(shape), [top.output for top in graph.layers.values()]
+            if 4 * len(self._targets.x) * sum(prod(found[top.node]) for top in tops) <= MEMORY:
+                self._targets.keep(top.index for top in tops)
         return self._targets

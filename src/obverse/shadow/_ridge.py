@@ -14,6 +14,7 @@ from torch import Tensor
 
 STRENGTHS = tuple(10.0**k for k in range(-6, 3))  # times the mean eigenvalue of what is not zero
 EXACT = 2**31  # multiplications up to which products are taken in double
+SKETCH = 64  # combinations of targets on which strengths are compared where there are more targets
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ def ridge(x: Tensor, y: Tensor, held: Tensor, strength: float | None = None) -> 
     """Fit y (G × rows × targets) to x (G × rows × features), with an intercept that is not penalized.
 
     The strength is that of `STRENGTHS` with the least squared error on the rows marked in `held`, when fitted
-    to the others; then all rows are used. One strength for all groups; `strength` sets it.
+    to the others (from the middle one downhill); then all rows are used. One strength for all groups;
+    `strength` sets it.
     """
     mean, centre = x.mean(1), y.mean(1)
     x, y = x - mean[:, None], y - centre[:, None]
@@ -105,14 +107,38 @@ def _choose(
         part = x[:, held].double()
         among, across = products - part.mT @ part, part
         right = x[:, kept].mT.double() @ y[:, kept].double()
-    best, least = STRENGTHS[-1], inf
-    for strength in STRENGTHS:
+
+    def error_at(strength: float, right: Tensor, target: Tensor) -> float:
         solution = _solve(among, right, strength * unit)
-        error = inf if solution is None else float((across @ solution - target).square().sum())
-        if error < least:
-            best, least = strength, error
+        return inf if solution is None else float((across @ solution - target).square().sum())
+
+    mix = _mixture(target)
+    some = (right, target) if mix is None else (right @ mix, target @ mix)
+    errors: dict[int, float] = {}
+
+    def error_of(place: int) -> float:
+        if not 0 <= place < len(STRENGTHS):
+            return inf
+        if place not in errors:
+            errors[place] = error_at(STRENGTHS[place], *some)
+        return errors[place]
+
+    place = len(STRENGTHS) // 2
+    while (step := min((0, -1, 1), key=lambda one: error_of(place + one))) != 0:  # downhill
+        place += step
+    best = STRENGTHS[place]
+    least = error_of(place) if mix is None else error_at(best, right, target)
     size = float(target.square().sum())
     return best, least / size if size > 0 and least < inf else None
+
+
+def _mixture(target: Tensor) -> Tensor | None:
+    """Random signs that make a few combinations out of many targets: squares of them are unbiased for all."""
+    if target.shape[2] <= 2 * SKETCH:
+        return None
+    generator = torch.Generator().manual_seed(0)
+    signs = torch.randint(0, 2, (target.shape[2], SKETCH), generator=generator) * 2 - 1
+    return signs.to(target) / SKETCH**0.5
 
 
 def _share(error: Tensor, whole: Tensor) -> float | None:

@@ -18,8 +18,11 @@ from ._reversal import Reach, Shape
 from ._route import Edge, Route
 from ._windows import cell_of, cells, cut, here, views_of
 
-FEWEST, MOST = 1024, 8192  # rows of a fit, where there are so many
-WORK = 4 * 10**9  # multiplications for the products of a fit, which decide between the two
+FEWEST, MOST = 512, 8192  # rows of a fit, where there are so many
+LEAST_WORK, WORK = (
+    3 * 10**8,
+    2 * 10**9,
+)  # multiplications for the products of a fit: half of what the map takes
 BATCH = 32  # inputs at a time
 
 
@@ -121,7 +124,8 @@ def sample_of(
         reaches = [edge.form if isinstance(edge.form, Reach) else flat for edge in edges]
         return window_sample(reaches, [source[0] for source in sources], shape, inputs)
     width = sum(prod(source) if layout == "whole" else source[-1] for source in sources)
-    return Sample(layout, shape, inputs, affordable(width))
+    applied = inputs * prod(shape) * width
+    return Sample(layout, shape, inputs, affordable(width, applied // 2))
 
 
 def window_sample(reaches: Sequence[Reach], channels: Sequence[int], shape: Shape, inputs: int) -> Sample:
@@ -129,13 +133,15 @@ def window_sample(reaches: Sequence[Reach], channels: Sequence[int], shape: Shap
     groups = reaches[0].groups if len(reaches) == 1 else 1
     taps = [prod(view.count for view in views_of(reach, cell)) for reach in reaches]
     width = sum(number * k for number, k in zip(channels, taps, strict=True))
-    return Sample("windows", shape, inputs, affordable(width), cell, groups)
+    applied = inputs * prod(shape) * width // groups
+    return Sample("windows", shape, inputs, affordable(width, applied // 2), cell, groups)
 
 
-def affordable(width: int) -> int:
+def affordable(width: int, work: int = WORK) -> int:
     """How many rows a fit of so many features takes, at most: moments cost rows · width², products of rows
     rows² · width, and the less is done."""
-    rows = WORK // width**2 if width**3 <= WORK else int((WORK / width) ** 0.5)
+    work = max(LEAST_WORK, min(WORK, work))
+    rows = work // width**2 if width**3 <= work else int((work / width) ** 0.5)
     return max(FEWEST, min(MOST, rows))
 
 
@@ -145,6 +151,7 @@ class Targets:
     def __init__(self, graph: Graph, x: Tensor) -> None:
         self.graph, self.x = graph, x
         self._found: dict[tuple[int, Sample], Tensor] = {}
+        self._whole: dict[int, Tensor] = {}
 
     def prepare(self, wanted: Iterable[tuple[int, Sample]]) -> None:
         missing = [one for one in dict.fromkeys(wanted) if one not in self._found]
@@ -167,8 +174,18 @@ class Targets:
 
     def values(self, index: int) -> Tensor:
         """All of a tensor."""
-        node = self.graph.stages[index].node
-        return torch.cat([self.graph.infer(part, {node})[node] for part in self.x.split(BATCH)])
+        if index in self._whole:
+            return self._whole[index]
+        return self._values({index})[index]
+
+    def keep(self, indices: Iterable[int]) -> None:
+        """Find all of some tensors in one sweep, and keep them."""
+        self._whole |= self._values(set(indices) - set(self._whole))
+
+    def _values(self, indices: set[int]) -> dict[int, Tensor]:
+        nodes = {index: self.graph.stages[index].node for index in indices}
+        parts = [self.graph.infer(part, set(nodes.values())) for part in self.x.split(BATCH)] if nodes else []
+        return {index: torch.cat([part[node] for part in parts]) for index, node in nodes.items()}
 
 
 def samples_of(route: Route, inputs: int) -> dict[tuple[int, int], Sample]:

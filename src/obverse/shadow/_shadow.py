@@ -31,7 +31,7 @@ from ._trace import trace
 Scale = Literal["theory"] | float | Mapping[str, float]
 Keep = float | Mapping[str, float]
 Reverse = Literal["transpose", "fitted"]
-LEVEL_ROWS = 32  # inputs on which the level of a layer is found: it is one number
+LEVEL_ROWS = 20  # inputs on which the level of a layer is found: it is one number
 
 
 class Shadow:

@@ -160,6 +160,7 @@ _ACTIVATIONS = {
 }
 _NOTHING = (
     F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, F.feature_alpha_dropout, torch.clone,
+    torch.as_tensor, torch.asarray,
     torch.detach, "contiguous", "clone", "detach", "to", "float", "half", "bfloat16", "double", "type",
 )  # fmt: skip
 _RESHAPES = (

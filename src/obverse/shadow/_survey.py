@@ -17,7 +17,7 @@ from math import isfinite
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from .._core import BadInput, Progress, as_inputs, as_tensor, output_of, versions
 from ._controls import Shuffled
@@ -125,6 +125,12 @@ class _Tally:
         )
 
 
+def _labels_in(found: Any, x: Tensor) -> Tensor | None:
+    if not isinstance(found, Tensor) or found.dim() != 2 or len(found) != len(x) or found.shape[1] < 2:
+        return None
+    return found.argmax(1)
+
+
 def _finite(value: float) -> float | None:
     return value if isfinite(value) else None
 
@@ -225,9 +231,15 @@ class Surveyor:
         """The net's label of each x; None where its output is not a row of numbers an input."""
         with evaluation(self.net, in_place=True):
             found = output_of(self.net(x.clone()))  # a net may work in place
-        if not isinstance(found, Tensor) or found.dim() != 2 or len(found) != len(x) or found.shape[1] < 2:
-            return None
-        return found.argmax(1)
+        return _labels_in(found, x)
+
+    def _up(self, shadow: Shadow, twin: Tensor, layer: str) -> tuple[Tensor, Tensor | None]:
+        """(h of shadows, the net's labels of them); of the net's own from one pass, where that is enough."""
+        node, results = shadow.layer(layer).output.node, shadow.graph.nodes[-1].args[0]
+        if shadow is not self.own or not isinstance(results, fx.Node):
+            return shadow.infer(twin, layer), self.labels(twin)
+        found = shadow.graph.infer(twin, {node, results})
+        return found[node], _labels_in(output_of(found[results]), twin)
 
     @torch.no_grad()
     def draw(self, x: Tensor, layers: Sequence[str]) -> Iterator[tuple[str, Tensor, Tensor]]:
@@ -259,12 +271,12 @@ class Surveyor:
                 for side, (tally, shadow) in enumerate(zip(tallies[name], sides, strict=True)):
                     h = hidden[side][name]
                     twin = self.shadows(shadow, batch, h, name, place)
-                    recovered = shadow.infer(twin, name)
+                    recovered, twin_label = self._up(shadow, twin, name)
                     tally.add(batch, twin, h, recovered)
                     tally.add_kept(batch, twin, h, recovered, self.mean, blanks[side][name])
                     if self.keep < 1:
                         tally.add_second(twin, self.shadows(shadow, batch, h, name, -1 - place))
-                    tally.add_labels(label, self.labels(twin))
+                    tally.add_labels(label, twin_label if label is not None else None)
         if progress:
             progress(len(batches) * len(names), len(batches) * len(names), "")
         maps = {one.layer: one for one in self.calibration.layers}
