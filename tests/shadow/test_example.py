@@ -178,3 +178,78 @@ def test_calls_of_modules_are_as_before():
     with pytest.raises(BadInput):
         Shadow(nn.Sequential(Loops(), nn.Linear(7, 2)), input_shape=(2, 8, 8))
     assert nn.Module.__call__ is before
+
+
+class Window(nn.Module):
+    """Attention within windows that are folded into the batch, as Swin writes it."""
+
+    def __init__(self, pair: bool) -> None:
+        super().__init__()
+        self.qkv, self.back, self.pair = nn.Linear(8, 24), nn.Linear(8, 8), pair
+
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, None]:
+        count, height, width, channels = x.shape
+        windows = x.reshape(count, height // 2, 2, width // 2, 2, channels).transpose(2, 3)
+        q, k, v = self.qkv(windows.reshape(-1, 4, channels)).chunk(3, -1)
+        y = self.back(F.scaled_dot_product_attention(q, k, v))
+        y = y.reshape(count, height // 2, width // 2, 2, 2, channels).transpose(2, 3).reshape(x.shape)
+        return (y, None) if self.pair else y
+
+
+class Windows(nn.Module):
+    def __init__(self, pair: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.patch, self.wide = nn.Conv2d(2, 8, 2, 2), nn.Linear(8, 32)
+        self.mix, self.narrow, self.head = Window(pair), nn.Linear(32, 8), nn.Linear(128, 64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.patch(x).permute(0, 2, 3, 1)
+        y = self.mix(x)
+        x = x + (y[0] if isinstance(y, tuple) else y)
+        x = x + self.narrow(F.relu(self.wide(x)))
+        return self.head(x.flatten(1))
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_a_module_that_folds_the_batch_is_fitted_as_a_whole(pair):
+    net, x = Windows(pair).eval(), images(60)
+    with pytest.raises(BadInput, match=r"reverse=|keep the batch"):
+        Shadow(net, input_shape=(2, 8, 8))
+    shadow = Shadow(net, input_shape=(2, 8, 8), reverse="fitted")
+    assert {"patch", "wide", "narrow", "head"} <= set(shadow.layers)
+    assert ("mix" in shadow.layers) is not pair  # of a pair the sum above it is the layer
+    assert not any(name.startswith("mix.") for name in shadow.layers)
+    torch.testing.assert_close(shadow.infer(x, "head"), net(x), rtol=1e-5, atol=1e-6)
+    shadow.calibrate(x[:50])
+    errors = recovery(shadow, x[50:]).errors
+    for name, h in shadow.hidden(x[50:]).items():
+        mean = float((h - h.mean(0)).square().sum() / h.square().sum())
+        assert errors[name] < 0.5 * mean, name
+
+
+def test_the_better_half_of_a_net_is_no_block():
+    class Sine(nn.Module):
+        """More than half of the weights are in what cannot be followed."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.body = nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 40), Sin(), nn.Linear(40, 4))
+            self.top = nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.top(self.body(self.a(x)))
+
+    class Sin(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.sin(x)
+
+    shadow = Shadow(Sine(), input_shape=(4,), reverse="fitted")
+    assert set(shadow.layers) == {"a", "body.0", "body.1", "body.2", "top"}  # the sine alone is the block
+
+    class Inner(Sine):
+        def forward(self, x: Tensor) -> Tensor:
+            return self.top(torch.sin(self.body(self.a(x))))
+
+    with pytest.raises(BadInput, match="a call of sin"):
+        Shadow(Inner(), input_shape=(4,), reverse="fitted")

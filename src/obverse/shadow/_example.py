@@ -20,7 +20,7 @@ from torch import Tensor, fx, nn
 from torch.overrides import TorchFunctionMode
 
 from .._core import BadInput
-from ._graph import evaluation, like, tensors_in
+from ._graph import Unfollowed, evaluation, like, tensors_in
 from ._reversal import Shape
 
 BATCHES = (2, 3)
@@ -75,8 +75,11 @@ class _Notes(TorchFunctionMode):
             return result
         name = getattr(func, "__name__", "")
         if name == "__setitem__" and id(args[0]) not in self.own:
-            raise BadInput(
-                "a net that assigns to no part of a tensor", got=f"x[…] = …{_here()}", do="use cat"
+            raise Unfollowed(
+                "a net that assigns to no part of a tensor",
+                got=f"x[…] = …{_here()}",
+                do="use torch.cat",
+                stack=self.stack,
             )
         if next(tensors_in(result), None) is not None:
             self._note(*_step(func, name, args, kwargs), result)
@@ -149,7 +152,8 @@ class _Notes(TorchFunctionMode):
                     result = original(module, *args, **kwargs)
                 finally:
                     self.inside = False
-                self._note("call_module", path, args, kwargs, result)
+                node = self._note("call_module", path, args, kwargs, result)
+                node.meta["pair"] = not isinstance(result, Tensor)
             else:
                 result = original(module, *args, **kwargs)
         finally:

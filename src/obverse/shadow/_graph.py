@@ -16,8 +16,17 @@ import torch
 from torch import Tensor, fx, nn
 
 from .._core import BadInput
+from ._attention import PAIRS
 from ._reversal import Activation, AnyRule, Rule, Shape
 from ._structure import KNOWN
+
+
+class Unfollowed(BadInput):
+    """A step that cannot be reversed; `stack` names the modules that it is in, from the outside in."""
+
+    def __init__(self, expected: str, *, got: object, do: str, stack: Iterable[str] = ()) -> None:
+        super().__init__(expected, got=got, do=do)
+        self.stack = tuple(stack)
 
 
 @dataclass(frozen=True)
@@ -126,7 +135,7 @@ class Graph:
             traced: dict[fx.Node, Any] = {}
 
             def note(node: fx.Node, value: Any) -> None:
-                if node in stages and isinstance(stages[node].module, nn.MultiheadAttention):
+                if node in stages and isinstance(stages[node].module, PAIRS):
                     value = value[0]  # and not the weights of attention
                 if node in stages and (stages[node].known or isinstance(value, Tensor)):
                     found[node] = self._one_shape(stages[node], value)
@@ -165,12 +174,13 @@ class Graph:
     @staticmethod
     def _one_shape(stage: Stage, value: Any) -> Shape:
         if not isinstance(value, Tensor) or value.dim() == 0 or len(value) != 2:
-            raise BadInput(
+            raise Unfollowed(
                 f"{stage.name!r} ({describe(stage)}) to keep the batch as its first dimension",
                 got=f"shape {tuple(value.shape)} from two inputs"
                 if isinstance(value, Tensor)
                 else type(value).__name__,
                 do="keep the batch first in every layer of the net",
+                stack=stage.node.meta.get("nn_module_stack", ()),
             )
         return tuple(value.shape[1:])
 

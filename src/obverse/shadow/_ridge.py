@@ -138,7 +138,7 @@ def _mixture(target: Tensor) -> Tensor | None:
         return None
     generator = torch.Generator().manual_seed(0)
     signs = torch.randint(0, 2, (target.shape[2], SKETCH), generator=generator) * 2 - 1
-    return signs.to(target) / SKETCH**0.5
+    return signs.to(target).div_(float(SKETCH) ** 0.5)
 
 
 def _share(error: Tensor, whole: Tensor) -> float | None:

@@ -11,10 +11,10 @@ from functools import partial
 from math import prod
 from typing import Literal
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from . import _structure as st
-from ._attention import Attention
+from ._attention import PAIRS, Attention
 from ._generate import unbroadcast
 from ._graph import Graph, Layer, Stage
 from ._reversal import Activation, Norm, Reach, Rule, Shape
@@ -83,7 +83,7 @@ def plan(graph: Graph, top: Layer, input_shape: Shape) -> Route:
 
 def _can_wait(stage: Stage, edges: list[Edge]) -> bool:
     """Whether the tensor of a step that changes nothing can be left to the fit of what it reads."""
-    pair = isinstance(stage.module, nn.MultiheadAttention)  # whose output is no tensor
+    pair = isinstance(stage.module, PAIRS)  # whose output is no tensor
     passes = isinstance(stage.rule, Rule) and (stage.rule.exact or pair) and len(stage.inputs) > 0
     return passes and len(edges) == 1 and edges[0].form == "same" and edges[0].fit
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,18 @@ from .._core import BadInput, printable
 from . import _products as products
 from . import _structure as st
 from ._activations import SelfGate
-from ._attention import Attention
-from ._graph import Graph, Layer, Stage, attribute, call_node, describe, with_ancestors, with_sources
+from ._attention import PAIRS, Attention, Block, PairBlock
+from ._graph import (
+    Graph,
+    Layer,
+    Stage,
+    Unfollowed,
+    attribute,
+    call_node,
+    describe,
+    with_ancestors,
+    with_sources,
+)
 from ._maps import ConvCall, LinearCall
 from ._norms import GroupNormCall, LayerNormCall, UnitNorm
 from ._reversal import Activation, AnyRule, Norm, Rule, Shape, find_rule
@@ -33,10 +44,16 @@ class Builder:
     """Turns the nodes of one fx graph into stages, in order."""
 
     def __init__(
-        self, net: nn.Module, nodes: tuple[fx.Node, ...], returned: Returned, fitted: bool = False
+        self,
+        net: nn.Module,
+        nodes: tuple[fx.Node, ...],
+        returned: Returned,
+        fitted: bool = False,
+        blocks: Collection[str] = (),
     ) -> None:
         self.net = net
         self.fitted = fitted
+        self.blocks = blocks
         self.nodes = nodes
         self.returned = returned
         self.stages: list[Stage] = []
@@ -120,8 +137,13 @@ class Builder:
         tensors = self._tensors(node)
         if node.op == "call_module":
             module = self.net.get_submodule(str(node.target))
-            if isinstance(module, nn.MultiheadAttention) and len(tensors) == 3:  # of query, key and value
-                tensors = tensors[2:]
+            if node.target in self.blocks:
+                block = PairBlock if node.meta.get("pair") else Block
+                self._add(node, block(module), tensors, known=len(tensors) == 1)
+                return
+            if isinstance(module, nn.MultiheadAttention):  # of query, key and value
+                value = node.args[2] if len(node.args) > 2 else node.kwargs.get("value")
+                tensors = [value] if isinstance(value, fx.Node) and value in tensors else tensors
             self._add(node, module, tensors, known=len(tensors) == 1)
             return
         if node.target in st.CONCATENATIONS:
@@ -199,7 +221,7 @@ class Builder:
     def _is_attention(self, tensors: list[fx.Node]) -> bool:
         """Whether something is taken from the pair that nn.MultiheadAttention returns."""
         known = len(tensors) == 1 and tensors[0] in self.of
-        return known and isinstance(self.stages[self.of[tensors[0]]].module, nn.MultiheadAttention)
+        return known and isinstance(self.stages[self.of[tensors[0]]].module, PAIRS)
 
     def _concatenation(self, node: fx.Node, tensors: list[fx.Node]) -> None:
         parts: Any = node.args[0] if node.args else node.kwargs.get("tensors")
@@ -420,13 +442,13 @@ def place_of(stack: str | None) -> str:
 _LIBRARY = re.compile(r"[/\\](torch|obverse[/\\]shadow)[/\\]|^<")
 
 
-def _unknown(stage: Stage) -> BadInput:
+def _unknown(stage: Stage) -> Unfollowed:
     if stage.node.op == "call_module":
         kind = type(stage.module).__name__
         way = f"obverse.shadow.register_rule({kind}, Rule(reverse=…))"
     else:
         way = "put it into a module, say Mine, and obverse.shadow.register_rule(Mine, Rule(reverse=…))"
-    return BadInput(
+    return Unfollowed(
         "steps that can be reversed below every layer",
         got=f"{stage.name!r}, a {describe(stage)}{place_of(stage.node.stack_trace)}"
         if stage.node.op == "call_module"
@@ -437,4 +459,5 @@ def _unknown(stage: Stage) -> BadInput:
             if isinstance(stage.rule, Rule)
             else f"register a rule for it: {way}"
         ),
+        stack=stage.node.meta.get("nn_module_stack", ()),
     )

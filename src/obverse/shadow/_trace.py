@@ -13,7 +13,7 @@ from torch import fx, nn
 
 from .._core import BadInput
 from ._example import nodes_by_example
-from ._graph import PLAIN, Graph, evaluation
+from ._graph import PLAIN, Graph, Unfollowed, evaluation
 from ._reversal import Shape, find_rule
 from ._stages import Builder, Returned, place_of
 
@@ -85,17 +85,44 @@ class _NoTrace(BadInput):
 
 def _by_example(net: nn.Module, input_shape: Shape, fitted: bool) -> Graph | BadInput | None:
     """The graph of a net that was run on an example; the error, or nothing where it does not run."""
-    is_leaf = _Tracer().is_leaf_module
-    try:
-        nodes, returned = nodes_by_example(net, tuple(input_shape), is_leaf)
-        _undo_stacks(nodes)
-        graph = Builder(net, tuple(nodes[0].graph.nodes), returned, fitted).graph()
-        graph.shapes(tuple(input_shape))
-    except BadInput as error:
-        return error
-    except Exception:  # the net's own code runs here: what it says of the shape, running the net will say
-        return None
-    return graph
+    tracer = _Tracer()
+    blocks: set[str] = set()
+
+    def is_leaf(module: nn.Module, path: str) -> bool:
+        return path in blocks or tracer.is_leaf_module(module, path)
+
+    first: BadInput | None = None
+    while True:
+        try:
+            nodes, returned = nodes_by_example(net, tuple(input_shape), is_leaf)
+            _undo_stacks(nodes)
+            graph = Builder(net, tuple(nodes[0].graph.nodes), returned, fitted, blocks).graph()
+            graph.shapes(tuple(input_shape))
+        except BadInput as error:
+            first = first or error
+            more = _block_around(net, error, blocks) if fitted and isinstance(error, Unfollowed) else set()
+            if not more:
+                return first
+            blocks |= more
+        except Exception:  # the net's own code runs here: what it says of the shape, running the net will say
+            return first
+        else:
+            return graph
+
+
+def _block_around(net: nn.Module, error: Unfollowed, blocks: set[str]) -> set[str]:
+    """The innermost module around a step that the fitted reverse cannot take, and all of its kind, to be
+    fitted as a whole; none that has more than half of the net's weights."""
+    path = next((one for one in reversed(error.stack) if one and one not in blocks), "")
+    if not path:
+        return set()
+    block = net.get_submodule(path)
+    own, whole = (sum(one.numel() for one in module.parameters()) for module in (block, net))
+    if 2 * own > whole:
+        return set()
+    if isinstance(block, nn.Sequential | nn.ModuleList | nn.ModuleDict):
+        return {path}
+    return {path} | {name for name, one in net.named_modules() if name and type(one) is type(block)}
 
 
 def _fx_nodes(net: nn.Module, tracer: _Tracer, evaluate: bool) -> tuple[fx.Node, ...]:
