@@ -23,6 +23,7 @@ MOST_SPREAD = 10.0
 GAIN = 0.01  # by which a level must beat one image for all inputs
 NEAR = 0.03  # steps of less than this share of the factor are not worth a pass
 LOPSIDED, GOLDEN = 3.0, 0.382
+FEW = 8  # inputs, below which it is chance how many are found again
 SECANTS = 3  # factors that are tried before parabolas
 STEP = 1.6  # from the best of two factors on, where it is better still
 
@@ -109,13 +110,27 @@ class _Ray:
     def best(self) -> Look:
         return min(self.looks, key=_error)
 
+    @property
+    def promise(self) -> float:
+        """The least error so far; after one look, that where the straight line to h of the factor 0 comes
+        closest to h: at the first factor, rays that end lower can be far above others."""
+        if len(self.looks) > 1:
+            return _error(self.best)
+        share = self._within(self._secant()) / self.natural
+        line = torch.lerp(self.constant.expand_as(self.best.recovered), self.best.recovered, share)
+        error = relative_error(line, self.way.h)
+        return error if isfinite(error) else inf
+
+    def _within(self, factor: float) -> float:
+        return min(max(factor, LEAST_SPREAD * self.natural), MOST_SPREAD * self.natural)
+
     def next(self) -> Level | None:
         """What to try next; None where another pass would change little."""
         here = self.best.level
         # Secants are quick where little of h is missed, and stop short where much is.
         early = len(self.looks) < SECANTS
         for factor in (self._secant(), self._parabola()) if early else (self._parabola(), self._secant()):
-            factor = min(max(factor, LEAST_SPREAD * self.natural), MOST_SPREAD * self.natural)
+            factor = self._within(factor)
             if all(abs(log(factor / look.level.factor)) > NEAR for look in self.looks):
                 return Level(factor, here.centred, here.theory)
         return None
@@ -173,7 +188,7 @@ def calibrate_level(ways: Sequence[WayDown], uncalibrated: WayDown) -> Level:
             look = way.look(Level(natural, centred, way.theory))
             rays.append(_Ray(way, natural, constants[centred], [look]))
     for _ in range(PASSES - 1 - len(rays)):
-        steps = [(_error(ray.best), place, level) for place, ray in enumerate(rays) if (level := ray.next())]
+        steps = [(ray.promise, place, level) for place, ray in enumerate(rays) if (level := ray.next())]
         if not steps:
             break
         # The two best rays once more each, then the best: at another factor another one may be.
@@ -188,7 +203,10 @@ def calibrate_level(ways: Sequence[WayDown], uncalibrated: WayDown) -> Level:
 
 
 def _allowed(looks: Sequence[Look], plain: Look, alike: float) -> list[Look]:
-    """The levels that are not bought by shadows that look alike; no calibration is one of them."""
+    """The levels that are not bought by shadows that look alike; no calibration is one of them. `looks` has
+    `plain`, too."""
+    if len(plain.recovered) < FEW:  # that two of three are found again says nothing
+        return looks
     most = max(look.found for look in looks)
     least = max(plain.found - 1, most / 2)
     better = [look for look in looks if _error(look) < (1 - GAIN) * alike and look.found >= least]
