@@ -206,7 +206,7 @@ def _allowed(looks: Sequence[Look], plain: Look, alike: float) -> list[Look]:
     """The levels that are not bought by shadows that look alike; no calibration is one of them. `looks` has
     `plain`, too."""
     if len(plain.recovered) < FEW:  # that two of three are found again says nothing
-        return looks
+        return list(looks)
     most = max(look.found for look in looks)
     least = max(plain.found - 1, most / 2)
     better = [look for look in looks if _error(look) < (1 - GAIN) * alike and look.found >= least]
