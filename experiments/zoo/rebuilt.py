@@ -1,4 +1,4 @@
-"""Is every rebuilt net the one that was trained? Its labels, and what it finds alike, on images of ImageNet.
+"""Is every rebuilt net that classifies the one that was trained? Its labels, on images of ImageNet.
 
 python -m experiments.zoo.rebuilt --zoo DIR --images DIR
 """
@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from .._lab.result_files import measure
-from .nets import NAMES, check, images, load
+from .nets import accuracy, images, load
 
+CLASSIFIERS = ("mobilenet-v2", "efficientnet-lite0", "resnet50-imagenet")
 FILE = Path(__file__).parent / "results" / "rebuilt.json"
 
 
@@ -23,9 +24,9 @@ def run(zoo: Path | None = None, folder: Path | None = None, count: int = 60) ->
     x, y = images(folder, count)
 
     def one(name: str) -> dict[str, Any]:
-        return check(load(name, zoo), x, y)
+        return {"accuracy": accuracy(load(name, zoo), x, y)}
 
-    measure(FILE, {"images": len(x)}, {name: partial(one, name) for name in NAMES})
+    measure(FILE, {"images": len(x)}, {name: partial(one, name) for name in CLASSIFIERS})
 
 
 def main() -> None:

@@ -307,3 +307,44 @@ def test_rows_are_as_many_as_their_products_allow():
         cost = rows * width * min(rows, width)
         assert cost <= WORK or rows == FEWEST
         assert cost > 0.9 * WORK or rows in (FEWEST, MOST)
+
+
+def bad(kind):
+    net = conv_net().eval()
+    with torch.no_grad():
+        if kind == "NaN":
+            net[0].weight[0] = float("nan")
+        elif kind == "overflow":
+            net[0].weight.mul_(1e30)
+            net[4].weight.mul_(1e30)
+        elif kind == "dead units":
+            net[4].weight[:4], net[4].bias[:4] = 0, -1
+        elif kind == "dead layer":
+            net[4].weight.zero_()
+            net[4].bias.fill_(-1)
+        elif kind == "constant layer":
+            net[7].weight.zero_()
+    return net
+
+
+@pytest.mark.parametrize("reverse", ["transpose", "fitted"])
+@pytest.mark.parametrize("kind", ["NaN", "overflow"])
+def test_activations_that_are_no_numbers_are_named(kind, reverse):
+    shadow = Shadow(bad(kind), reverse=reverse)
+    with pytest.raises(BadInput, match=r"finite activations to (fit|calibrate).*NaN or infinity at '"):
+        shadow.calibrate(digits())
+
+
+@pytest.mark.parametrize("reverse", ["transpose", "fitted"])
+@pytest.mark.parametrize("kind", ["dead units", "dead layer", "constant layer"])
+def test_what_is_dead_or_constant_gives_finite_images(kind, reverse):
+    shadow = Shadow(bad(kind), reverse=reverse)
+    for x in (digits(), digits()[:1].expand(20, -1, -1, -1).clone(), torch.zeros(20, *IMAGE)):
+        shadow.calibrate(x)
+        for name in shadow.layers:
+            assert bool(shadow.of(digits()[:4], name).isfinite().all()), name
+
+
+def test_few_inputs_are_said_to_be_few():
+    assert "fewer than 50 inputs" in str(Shadow(conv_net(), reverse="fitted").calibrate(digits(20)))
+    assert "fewer than" not in str(Shadow(conv_net(), reverse="fitted").calibrate(digits(50)))

@@ -23,7 +23,7 @@ from ._route import Edge, Route, plan
 from ._samples import Sample, Targets, fits, layout_of, samples_of
 from ._windows import here
 
-FEWEST_INPUTS = 8
+FEWEST_INPUTS, ENOUGH = 8, 50
 MOST_INPUTS = 512
 MEMORY = 2**30  # bytes of the maps that are kept, and of the rows that they are fitted to
 IN_FLIGHT, COPIES = 2**31, 8  # bytes of what comes down, of which so many copies are held at once
@@ -193,6 +193,8 @@ def fits_table(steps: Sequence[FitStep], adjoint: Sequence[str], inputs: int) ->
         lines.append(
             form.format(one.tensor, one.rows, one.features, one.targets, f"{one.strength:.2g}", error)
         )
+    if inputs < ENOUGH:
+        lines.append(f"fewer than {ENOUGH} inputs: on others expect clearly larger errors than with more")
     if adjoint:
         lines.append(f"no fitted rule, by their adjoint: {', '.join(adjoint)}")
     return "\n".join(lines)

@@ -362,9 +362,15 @@ class Shadow:
             found = self.fitted()
             return Calibration((), self.signed, floors, found.steps, found.adjoint, found.inputs)
         generation = self._generation(tuple(x.shape[1:]))
-        results = [
-            calibrate_layer(self.layer(name), h, generation) for name, h in self.hidden(x, self.maps).items()
-        ]
+        hidden = self.hidden(x, self.maps)
+        for name, h in hidden.items():
+            if not bool(h.isfinite().all()):
+                raise BadInput(
+                    "finite activations to calibrate on",
+                    got=f"NaN or infinity at {name!r}",
+                    do="look at the weights and the inputs",
+                )
+        results = [calibrate_layer(self.layer(name), h, generation) for name, h in hidden.items()]
         self.scale = {result.layer: result.scale for result in results}
         self._level_inputs, self._mean = x[:LEVEL_ROWS].detach().clone(), channel_means(x.detach())
         return Calibration(tuple(results), self.signed, floors)
