@@ -169,6 +169,7 @@ release: $(VENV)/developer
 	$(call install_torch,$(TRIAL_PIP))
 	@$(TRIAL_PIP) install --quiet --constraint constraints.txt dist/*.whl
 	cd $(TRIAL) && bin/obverse --version && bin/obverse doctor
+	$(PYTHON) .ci/try_examples.py $(TRIAL)/bin
 	@rm -rf $(TRIAL)
 	@ls -l dist
 
