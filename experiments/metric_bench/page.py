@@ -21,6 +21,11 @@ SPACES = {
     "mnist": "MNIST, by pixels",
     "digits": "digits, by pixels",
 }
+FILES = {
+    "mnist-features": "metric-bench-mnist-features.svg",
+    "mnist": "metric-bench-mnist.svg",
+    "digits": "metric-bench-digits.svg",
+}
 SHORT = {"p": "p", "comparison": "worse than real", "number": "quantile of real draws"}
 
 
@@ -166,7 +171,7 @@ def draw(name: str, one: dict[str, Any]) -> None:
     axes.spines[:].set_visible(False)
     title = f"{SPACES[name]}, {one['size']:,} samples: % of generators with the fault that are found"
     axes.set_title(f"{title}; crossed out: blames real data too often", fontsize=10, loc="left")
-    save(figure, FIGURES / f"metric-bench-{name}.svg")
+    save(figure, FIGURES / FILES[name])
 
 
 def powers(found: dict[str, Any], fault: str, metric: str) -> str:
@@ -261,7 +266,7 @@ def page() -> None:
         parts += [
             f"### {SPACES[name]}",
             f"{one['size']:,} samples, as many training images, twice as many held-out ones.",
-            f"![Fault by metric: power](figures/metric-bench-{name}.svg)",
+            f"![Fault by metric: power](figures/{FILES[name]})",
             power_table(one, [metric for metric in OURS if metric in one["metrics"]]),
             power_table(one, [metric for metric in OTHERS if metric in one["metrics"]]),
         ]

@@ -10,7 +10,7 @@ from obverse.diversity._plan import PLAN, Question, Tried, plan_rows
 
 def test_the_plan_is_what_was_counted():
     entries = json.loads(FILE.read_text(encoding="utf-8"))["entries"]
-    kinds = {"copies": "nearest to training", f"support {FEW}": "birthday test"}
+    kinds = {"copies": "nearest to training", f"support {FEW}": "birthday test", "modes": "coverage"}
     assert len(PLAN) == len(kinds)
     for question, (kind, test) in zip(PLAN, kinds.items(), strict=True):
         counted = [

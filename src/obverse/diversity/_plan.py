@@ -1,6 +1,6 @@
 """How many samples it takes to see a fault, as the bench of metrics has counted it. Not for measuring.
 
-Copies were planted in MNIST, by features of a net, and looked for at the strictest level of Holm's correction
+Faults were planted in MNIST, by features of a net, and looked for at the strictest level of Holm's correction
 over seven tests at 5 %; a small support counts as found where its bound is below the large one. See
 docs/metric-bench.md. Other data, and other features, take other numbers.
 """
@@ -86,5 +86,10 @@ PLAN: tuple[Question, ...] = (
             Tried(250, 1926, 2000),
             Tried(300, 1980, 2000),
         ),
+    ),
+    Question(
+        "5 of 100 modes missing, beside as many real images on either side",
+        "coverage",
+        (Tried(500, 3, 40), Tried(1000, 7, 40), Tried(2000, 19, 40)),
     ),
 )

@@ -110,7 +110,7 @@ def diversity(
     ] = False,
     plan: Annotated[
         bool,
-        typer.Option("--plan", help="Say how many samples it takes to see copies and repeats, and stop."),
+        typer.Option("--plan", help="Say how many samples it takes to see copies, repeats, missing modes."),
     ] = False,
     seed: Seed = 0,
     out: Annotated[Path | None, options.out("diversity.json, diversity.html and pictures")] = None,
@@ -265,8 +265,9 @@ def print_plan(source: str | None, as_json: bool) -> None:
         say(console, f"{samples}: {fault}; {test}, {often}")
     say(
         console,
-        "Copies were looked for in MNIST by features of a net, at the level that is left of 5 % among seven "
-        "tests (Holm): other data take other numbers. How they were counted: docs/metric-bench.md",
+        "Copies and modes were looked for in MNIST by features of a net, at the level that is left of 5 % "
+        "among seven tests (Holm): other data take other numbers. How they were counted: "
+        "docs/metric-bench.md",
         "dim",
     )
 
