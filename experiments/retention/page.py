@@ -2,7 +2,7 @@
 
     python -m experiments.retention.page
 
-From results/ alone.
+From results/ alone; the image is drawn anew where those that run.py left in runs/ are still there.
 """
 
 from __future__ import annotations

@@ -20,10 +20,11 @@ from obverse.shadow import Surveyor, survey
 from obverse.shadow._beside import Beside
 from obverse.shadow.results import FORMAT
 
+from .._lab.places import RUNS
 from ..zoo.nets import images, load
 
 FOLDER = Path(__file__).parent / "results"
-IMAGES = FOLDER / "images.safetensors"
+IMAGES = RUNS / "retention" / "images.safetensors"  # too large for the repository
 NET = "alexnet-convolutions"
 CALIBRATION, MEASURED, BATCH = 100, 100, 50
 SHOWN = (3, 21, 57)  # of the measured images
@@ -72,6 +73,7 @@ def keep_images(back: Any, tool: Surveyor, x: Tensor) -> None:
     for layer, found in beside.draw(x, list(LAYERS)):
         kept |= {f"{layer}|{way}": small(shown) for way, shown in found.items()}
     print(*beside.missing)
+    IMAGES.parent.mkdir(parents=True, exist_ok=True)
     save_file(kept, IMAGES)
 
 
