@@ -133,8 +133,8 @@ def put_into_readme(errors: Mapping[str, list[float]], agree: Mapping[str, list[
     """What was measured, in sentences, between the two marks."""
     noise, against = "control: noise", compared("SHADOW", errors)
     shadows = (
-        f"**SHADOW training brings no accuracy here, and consistency.** MNIST with {few.BASE.train_size:,} "
-        f"labels, 784-500-500-10, {len(few.FINAL_SEEDS)} seeds, every method tuned alike: test error "
+        f"**Tuned alike, SHADOW training brings consistency and no accuracy.** MNIST with "
+        f"{few.BASE.train_size:,} labels, 784-500-500-10, {len(few.FINAL_SEEDS)} seeds: test error "
         f"{percent(errors['SHADOW'])} % with shadows, {percent(errors['backprop'])} % without "
         f"({against['backprop']}), {percent(errors[noise])} % with plain noise in "
         f"their place (SHADOW: {against[noise]}). An image and its shadow get "

@@ -53,7 +53,14 @@ def report(
 def write_report(path: Path | str, out: Path | str | None = None) -> Path:
     """Write the page of whatever a command has left at `path`: a directory, or the JSON of a result.
 
-    The page lies beside the result under its usual name, or at `out`; where it lies is returned.
+        obverse.report("runs/first")  # runs/first/report.html
+
+    Args:
+        path: a directory that a command has written with --out, or one JSON of a result.
+        out: where the page is to be; by default beside the result, under its usual name.
+
+    Returns:
+        Path: where the page lies. It needs no network and no other file.
     """
     from importlib import import_module
 

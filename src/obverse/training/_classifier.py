@@ -23,6 +23,10 @@ from ._settings import Settings
 class ShadowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A fully connected ReLU net trained with shadows of its own making.
 
+        X, y = sklearn.datasets.load_digits(return_X_y=True)
+        net = ShadowClassifier().fit(X, y)
+        net.score(X, y), net.shadows(X)
+
     Parameters are those of obverse.training.Settings with the same names and meaning, and `scale`: "auto"
     gives every feature mean 0 and variance 1 before the net sees it (fitted on the training data, kept as
     `scaler_`); None leaves the inputs as they are. `random_state` is a whole number, a numpy RandomState, or

@@ -111,7 +111,17 @@ class Comparison(Record):
 
 
 def compare_audits(before: Audit, after: Audit) -> Comparison:
-    """Pair the layers by name, in the order of `after`, and say what changed."""
+    """Pair the layers by name, in the order of `after`, and say what changed.
+
+        print(compare_audits(obverse.audit("base.safetensors"), obverse.audit("tuned.safetensors")))
+
+    Args:
+        before: the audit of the earlier weights, the base.
+        after: the audit of the later ones.
+
+    Returns:
+        Comparison: a row for each layer in both, and what is in one of them only.
+    """
     old, new = _by_name(before), _by_name(after)
     return Comparison(
         before=before.model,

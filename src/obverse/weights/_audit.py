@@ -57,27 +57,37 @@ def audit(
 ) -> Audit:
     """What in each layer of this net is signal, what is random, and how much of each?
 
-    `net` is a module, a state dict, the path of a file or folder of weights, or what `open_weights` returns.
-    `model` names it in the result; without it that is the class of a module or the name of the
-    file. With `data` (a batch of inputs, modules only) recovery is measured on the layers' own activations
-    too. `exact=True` computes all singular values of every layer, False the largest ones and the density of
-    the rest; None decides by the size.
+        audit = obverse.audit("model.safetensors")
+        print(audit)  # one sentence per layer
+        least_random = min(layer.random_share.value for layer in audit.layers if layer.random_share)
 
     Without `jobs`, small layers are measured side by side on one thread each, large ones one after the other
-    on all threads of this process. With `jobs`, so many processes measure a layer each, on one thread: the
-    numbers are the same to the bit for any number of them, and for the workers of the Dask scheduler at the
-    address `cluster`. Without `jobs` they are those too, up to rounding. Processes open the file themselves;
-    they cannot have a net that is in memory.
+    on all threads of this process. With `jobs` the numbers are the same to the bit for any number of them and
+    for the workers of a cluster; without `jobs` they are those too, up to rounding. Processes open the file
+    themselves; they cannot have a net that is in memory.
 
-    `record` is a file that each layer is appended to as it is finished. An audit that was interrupted is
-    resumed from it: the same call measures only what is not there, and gives the numbers of a call that
-    nothing interrupted. The file stays; one of another audit is refused.
+    Args:
+        net: a module, a state dict, the path of a file or folder of weights, or what `open_weights` returns.
+        model: its name in the result; by default the class of a module or the name of the file.
+        data: a batch of inputs, for modules only: recovery is measured on the layers' own activations too.
+        thresholds: from where on a number counts; see `Thresholds`.
+        keep: the share of entries kept where recovery is measured, in (0, 1].
+        samples: draws of a sparse h for each sparsity.
+        exact: True computes all singular values of every layer, False the largest ones and the density of the
+            rest; None decides by the size.
+        jobs: so many processes measure a layer each, on one thread.
+        cluster: the address of a Dask scheduler, whose workers measure a layer each.
+        record: a file that each layer is appended to as it is finished. An audit that was interrupted is
+            resumed from it: the same call measures only what is not there, and gives the numbers of a call
+            that nothing interrupted. The file stays; one of another audit is refused.
+        quick: a first look: 8 draws of h at most, and the largest singular values only unless `exact=True`.
+        generator: one number is drawn from it (None: torch's global one); with its name that is the seed of
+            each layer, whatever other layers there are.
+        progress: `progress(done, total, name)` is called at the start, where `done` are the layers of the
+            record, and when a layer is finished.
 
-    `quick` is a first look: 8 draws of h at most, and the largest singular values only unless `exact=True`.
-
-    One number is drawn from `generator` (None: torch's global one); with its name that is the seed of each
-    layer, whatever other layers there are. `progress(done, total, name)` hears of the progress: at the start,
-    where `done` are the layers of the record, and when one is finished.
+    Returns:
+        Audit: its `layers`, in the order of the net, have verdict, shares and numbers; `summary` counts them.
     """
     thresholds = thresholds or Thresholds()
     if quick:

@@ -83,6 +83,15 @@ def open_weights(source: WeightSource) -> tuple[Weight, ...]:
     A file is .safetensors, .pt (or another of torch.save's), .gguf, .keras, .h5, TensorFlow.js' model.json,
     .onnx, .npz, .npy or .pkl; a folder holds one or shards. Only names and shapes are read here; each
     `Weight.load` reads its own tensor. What `open_weights` returned comes back as it is.
+
+        for weight in open_weights("model.safetensors"):
+            print(weight.name, weight.load().shape)
+
+    Args:
+        source: a module, a state dict, a path, a name that begins with hf://, or weights that are open.
+
+    Returns:
+        tuple: a `Weight` for each matrix, in the order of the file; nothing in a file is run.
     """
     if isinstance(source, Mapping):
         source = {name: as_tensor(one, name) if _is_array(one) else one for name, one in source.items()}
