@@ -241,7 +241,7 @@ def test_collisions_are_drawn_as_they_happen(browser, address):
     open_tab(browser, address, "birthday")
     move(browser, "support", 2)
     ties = "return document.querySelectorAll('#room .tie').length"
-    wait(browser, lambda: browser.execute_script(ties) > 3, "lines between equal pictures")
+    wait(browser, lambda: browser.execute_script(ties) > 3, "lines between equal images")
     seen = "return document.querySelectorAll('#history li').length"
     wait(browser, lambda: browser.execute_script(seen) == 100, "a hundred batches")
 
@@ -390,7 +390,7 @@ def test_long_names_and_inputs_that_are_no_pictures(browser, tmp_path, monkeypat
         open_tab(browser, odd.at, "shadow")
         heights = "return [...document.querySelectorAll('.gallery button')].map(e => e.offsetHeight)"
         assert min(browser.execute_script(heights)) >= 24
-        assert "no pictures" in text(browser, "#panel-shadow")
+        assert "no images" in text(browser, "#panel-shadow")
         assert browser.execute_script("return document.querySelectorAll('img').length") == 0
         assert errors(browser) == []
     resize(browser, DESK)

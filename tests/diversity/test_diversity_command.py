@@ -257,7 +257,6 @@ def test_without_out_nothing_is_written(obverse, samples, tmp_path):
 
 
 WRONG = [
-    (["nowhere"], "a folder of pictures, a .npy or a .npz file; got no nowhere"),
     (["{s}", "--train", "minst:train"], "with :train or :test; got 'minst:train'"),
     (["{s}", "--real", "digits:valid"], "got 'digits:valid'"),
     (["{s}", "--features", "inception"], "--features out of pixels, encoder; got 'inception'"),

@@ -31,8 +31,8 @@ def test_the_payoff_matrix_in_loops():
 
 
 def test_payoff_from_scores_and_its_mixture():
-    real = torch.tensor([[1.0, 3.0], [0.0, 0.0]])  # critics × pictures
-    fake = torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]], [[5.0], [6.0]]])  # generators × critics × pictures
+    real = torch.tensor([[1.0, 3.0], [0.0, 0.0]])  # critics × images
+    fake = torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]], [[5.0], [6.0]]])  # generators × critics × images
     payoff = payoff_matrix(real, fake)
     assert payoff.tolist() == [[1.0, -2.0], [-1.0, -4.0], [-3.0, -6.0]]
     weights, critics = torch.tensor([0.5, 0.25, 0.25]), torch.tensor([0.9, 0.1])

@@ -33,7 +33,7 @@ def test_each_sample_is_the_shadow_of_one_picture_of_the_data(net, data):
     apart = torch.cdist(found.flatten(1).double(), expected.flatten(1).double())
     assert (
         float(apart.min(1).values.max()) < 1e-4
-    )  # float32, in batches of another size; two pictures are 0.4 apart
+    )  # float32, in batches of another size; two images are 0.4 apart
     shares = apart.argmin(1).bincount(minlength=6) / 3000
     assert float((shares - 1 / 6).abs().max()) < 5 * (5 / 36 / 3000) ** 0.5  # binomial
 

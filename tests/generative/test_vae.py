@@ -175,7 +175,7 @@ def test_every_weight_learns_and_the_bound_rises(body, decoder):
         assert all(one.grad is not None and one.grad.any() for one in vae.parameters())
         optimizer.step()
         bounds.append(float(bound.detach()))
-    # The mean over 128 pictures of one draw each scatters by a few tenths of a nat.
+    # The mean over 128 images of one draw each scatters by a few tenths of a nat.
     assert bounds[-1] > bounds[0] + 3
 
 

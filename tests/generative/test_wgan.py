@@ -128,7 +128,7 @@ def test_a_generator_finds_the_data():
     # The mean of 500 digits has a standard error of 0.1 in this norm; a generator of noise is 2.7 off.
     assert float((first.mean(0) - data.mean(0)).norm()) > 2
     assert float((last.mean(0) - data.mean(0)).norm()) < 0.5
-    assert float(last.std(0).mean()) > 0.5 * float(data.std(0).mean())  # it is no mean picture
+    assert float(last.std(0).mean()) > 0.5 * float(data.std(0).mean())  # it is no mean image
 
 
 @pytest.mark.parametrize("body", ["mlp", "conv"])

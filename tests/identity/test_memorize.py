@@ -494,7 +494,7 @@ def test_points_that_float64_cannot_tell_apart_are_refused_with_their_indices(n,
     for seed in range(3):
         x, y, (first, second) = pair(n, d, 0.0, seed)
         x[first, 0], x[second, 0] = 0.0, 1e-25  # beside numbers of size 1 no double shows it
-        with pytest.raises(NotMemorized, match="float64 can tell apart") as caught:
+        with pytest.raises(NotMemorized, match="float64 can distinguish") as caught:
             memorize(x, y)
         assert names(caught.value, first, second)
 

@@ -235,7 +235,7 @@ def test_a_walk_of_one_block_and_none(memory: Recall) -> None:
     walk = walk_of(memory)
     short = replace(walk, positions=walk.positions[:2], moved=walk.moved[:1], units=walk.units[:1])
     assert [one.title for one in walk_panels(short)] == ["before the first block", "after block 1"]
-    assert "No picture: a net of width 2 does not tell these points apart" in text_of(
+    assert "No image: a net of width 2 does not tell these points apart" in text_of(
         replace(memory, walk=None)
     )
 

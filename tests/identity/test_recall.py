@@ -176,8 +176,8 @@ def test_float32_is_checked_or_refused_with_the_reason(made: tuple[Any, Recall])
     net, found = recall(x, y, x, y)
     assert net.centre.dtype == torch.float64
     assert found.float32 is None
-    assert "expected points that float32 can tell apart; got points" in found.float32_refused
-    with pytest.raises(NotMemorized, match="float32 can tell apart"):
+    assert "expected points that float32 can distinguish; got points" in found.float32_refused
+    with pytest.raises(NotMemorized, match="float32 can distinguish"):
         recall(x, y, x, y, dtype="float32")
     _, found = recall(x, y, x, y, float32=False)
     assert (found.float32, found.float32_refused) == (None, "")
@@ -256,7 +256,7 @@ def test_each_block_moves_its_points_to_their_targets_and_no_other() -> None:
             target = found.targets[found.classes.index(found.labels[point])]
             # weights of 1/gap ≤ 1e4 times the rounding of numbers of size 1
             assert np.allclose(after[point], target, rtol=0, atol=1e-10)
-        # what is shaded in the picture holds the points of the block and nothing else
+        # what is shaded in the image holds the points of the block and nothing else
         answers = [
             {i for i, (a, b) in enumerate(before) if u * a + v * b + s > 0} for u, v, s in found.units[block]
         ]

@@ -49,7 +49,7 @@ def small(kind: str, **changes: Any) -> GeneratorSettings:
 
 
 def tiny_pixels(**kind: Any) -> Dataset:
-    """40 training and 20 test pictures of 4 × 4 in [0, 1]."""
+    """40 training and 20 test images of 4 × 4 in [0, 1]."""
     from dataclasses import replace
 
     from training.helpers import tiny_data

@@ -156,7 +156,7 @@ def files_below(path: Path) -> set[str]:
 def tiny_data(
     points: int = 60, features: Sequence[int] = (1, 4, 4), classes: int = 3, seed: int = 7
 ) -> Dataset:
-    """Well separated classes: a random picture each, plus noise."""
+    """Well separated classes: a random image each, plus noise."""
     random = np.random.default_rng(seed)
     centres = random.random((classes, *features))
     y = np.arange(points) % classes

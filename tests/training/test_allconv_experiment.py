@@ -77,7 +77,7 @@ def contest():
 
 @pytest.fixture
 def tiny(contest, monkeypatch):
-    """The contest on pictures that take a moment."""
+    """The contest on images that take a moment."""
     data = tiny_data(points=120, features=(3, 8, 8))
     small = {
         "stem": (3, 3, 1),

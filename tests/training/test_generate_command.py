@@ -93,9 +93,9 @@ def test_a_run_is_trained_and_described_and_nothing_goes_to_stderr(obverse, word
     assert (done.code, done.err) == (0, "")
     path = tmp_path / "run"
     pattern = (
-        r"test ELBO -?[\d.]+ nats a picture \(reconstruction -?[\d.]+, KL -?[\d.]+\)"
+        r"test ELBO -?[\d.]+ nats per image \(reconstruction -?[\d.]+, KL -?[\d.]+\)"
         if model == "vae"
-        else r"critic's gap -?[\d.]+ to test pictures, -?[\d.]+ to training pictures"
+        else r"critic's gap -?[\d.]+ to test images, -?[\d.]+ to training images"
     )
     assert re.fullmatch(rf"{path}: {pattern}\n", done.out), done.out
     assert files_below(path) == RUN
@@ -296,7 +296,7 @@ def test_flat_samples_are_numbers_only_and_too_many_do_not_fit(obverse, words, t
     for name in ("a.png", "folder"):
         done = obverse("generate", "sample", run, "--out", tmp_path / name)
         assert done.code == 2
-        assert "pictures with 1 or 3 channels" in done.err
+        assert "images with 1 or 3 channels" in done.err
     done = obverse("generate", "sample", run, "--count", 10**12, "--out", tmp_path / "b.npz")
     assert done.code == 2
     assert "GiB" in done.err
@@ -305,7 +305,7 @@ def test_flat_samples_are_numbers_only_and_too_many_do_not_fit(obverse, words, t
 def test_what_a_record_says():
     assert describe({}) == "nothing measured yet"
     assert describe({"test_gap": 0.5, "train_gap": 0.25}) == (
-        "critic's gap 0.500 to test pictures, 0.250 to training pictures"
+        "critic's gap 0.500 to test images, 0.250 to training images"
     )
 
 

@@ -80,7 +80,7 @@ def test_the_verdict_comes_first_and_has_the_last_numbers(runs, pages) -> None:
     last = final(runs["vae"])
     text = text_of(pages["vae"])
     verdict = (
-        f"Test ELBO {number(last['test_elbo'])} nats a picture: reconstruction "
+        f"Test ELBO {number(last['test_elbo'])} nats per image: reconstruction "
         f"{number(last['test_reconstruction'])}, less KL {number(last['test_kl'])}."
     )
     assert f"A variational autoencoder trained on digits {verdict}" in text
@@ -88,7 +88,7 @@ def test_the_verdict_comes_first_and_has_the_last_numbers(runs, pages) -> None:
     for model, title in (("wgan", "A Wasserstein GAN"), ("mixture", "A mixture of generators")):
         last, text = final(runs[model]), text_of(pages[model])
         assert f"{title} trained on digits The critic’s gap is {number(last['test_gap'], 3)}:" in text
-        assert f"Against training pictures it is {number(last['train_gap'], 3)}" in text
+        assert f"Against training images it is {number(last['train_gap'], 3)}" in text
     weights = sorted(final(runs["mixture"])["weights"], reverse=True)
     shown = f"{weights[0]:.2f}, {weights[1]:.2f} and {weights[2]:.2f}"
     assert f"3 generators with weights {shown}" in text_of(pages["mixture"])
@@ -128,7 +128,7 @@ def test_default_place(copy) -> None:
     assert build(run) == run / "report.html"
 
 
-# Pictures
+# Images
 
 
 def test_pictures_are_what_the_generator_makes(runs) -> None:
@@ -168,7 +168,7 @@ def test_a_sheet_has_every_picture_in_its_place() -> None:
     assert found[3:, 4:7].tolist() == [[4] * 3] * 2
     assert (found[2] == 64).all()
     assert (found[3:, 8:] == 64).all()
-    with pytest.raises(BadInput, match="pixels in one picture"):
+    with pytest.raises(BadInput, match="pixels in one image"):
         sheet(np.zeros((10_000, 64, 64), np.uint8), 100)
 
 
@@ -192,7 +192,7 @@ def test_few_epochs_are_kept_with_the_first_and_the_last(epochs: int) -> None:
 def test_pictures_of_another_size_or_kind_are_not_shown(copy, tmp_path: Path) -> None:
     run = copy()
     place = run / "images" / "epoch-000003.png"
-    for content in (b"no picture", None):
+    for content in (b"no image", None):
         if content:
             place.write_bytes(content)
         else:
@@ -212,7 +212,7 @@ def test_data_that_cannot_be_loaded_leave_the_samples(copy) -> None:
     )
     text = text_of(build(run))
     assert "A variational autoencoder trained on pets.npz" in text
-    assert "Some pictures are missing: expected one of digits" in text
+    assert "Some images are missing: No such file or folder: " in text
 
 
 # Runs under way, and untrusted ones
@@ -278,7 +278,7 @@ def test_flat_samples_make_a_page_without_pictures(tmp_path: Path) -> None:
     run = generator_run(tmp_path / "run", "wgan", data=str(tmp_path / "flat.npz"), train_size=None)
     text = text_of(build(run))
     assert "A Wasserstein GAN trained on flat.npz" in text
-    assert "No pictures: the samples are not images." in text
+    assert "No images: the samples are not images." in text
 
 
 # In a real browser

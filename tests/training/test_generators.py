@@ -459,7 +459,7 @@ def test_digits_come_out_of_the_box(kind):
 
 @pytest.mark.slow
 def test_a_short_training_makes_use_of_the_code():
-    """The bound passes what a decoder without a code can reach: the cross entropy of the mean picture."""
+    """The bound passes what a decoder without a code can reach: the cross entropy of the mean image."""
     task = generator_task(GeneratorSettings(epochs=60, hidden=(64,), latent=5, evaluate_every=60))
     records = fit_generator(task)
     p = task.train_x.mean(0).clamp(1e-6, 1 - 1e-6)

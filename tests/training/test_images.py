@@ -1,4 +1,4 @@
-"""Pictures of shadows: the right triples, shown as the caption says."""
+"""Images of shadows: the right triples, shown as the caption says."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_colour_images_large_images_and_odd_names(tmp_path: Path, train_on: Call
 def test_wrong_input_is_a_sentence(single: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="per_class"):
         shadow_pictures(single, 0)
-    with pytest.raises(BadInput, match=r"config\.json"):
+    with pytest.raises(BadInput, match="No such file or folder: "):
         shadow_grid(tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
     config = json.loads((single / "config.json").read_text())

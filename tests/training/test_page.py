@@ -188,7 +188,7 @@ def test_unfinished_run_shows_what_there_is(single: Path) -> None:
     (single / "metrics.jsonl").write_text("".join(lines[:2]))
     text = text_of(build(single))
     assert "it has reached epoch 1 of 2" in text
-    assert "No pictures: expected the weights of a finished run" in text
+    assert "No images: expected the weights of a finished run" in text
 
 
 def test_run_evaluated_before_training_only(single: Path) -> None:
@@ -242,7 +242,7 @@ def test_flat_data_make_a_page_without_pictures(tmp_path: Path, train_on) -> Non
     np.savez(tmp_path / "flat.npz", x=random.random((60, 5), dtype=np.float32), y=np.arange(60) % 3)
     text = text_of(build(train_on(tmp_path / "flat.npz")))
     assert "A net trained on flat.npz" in text
-    assert "No pictures: expected images with 1 or 3 channels" in text
+    assert "No images: expected images with 1 or 3 channels" in text
 
 
 def test_held_out_points_are_not_called_a_test(tmp_path: Path, train_on) -> None:

@@ -123,7 +123,7 @@ def check_ladder() -> Finding:
 
 
 def check_birthday() -> Finding:
-    """The bound covers the number of pictures that a sampler of known size makes."""
+    """The bound covers the number of images that a sampler of known size makes."""
     import torch
 
     from ..diversity import birthday_test
@@ -137,7 +137,7 @@ def check_birthday() -> Finding:
     generator = torch.Generator().manual_seed(0)
     found = birthday_test(sample, batch_size=40, batches=50, confidence=confidence, generator=generator)
     bound = found.support_bound
-    said = "no collision seen" if bound is None else f"at most {bound:,.0f} pictures, of {pictures}"
+    said = "no collision seen" if bound is None else f"at most {bound:,.0f} images, of {pictures}"
     return bound is not None and pictures <= bound <= 10 * pictures, said
 
 

@@ -39,7 +39,7 @@ def report(
     out: Annotated[Path | None, options.out_at("the page", "RUN/report.html", "FILE")] = None,
     as_json: Json = False,
 ) -> None:
-    """Write one HTML page with tables, curves, pictures and settings; it needs no network.
+    """Write one HTML page with tables, curves, images and settings; it needs no network.
 
     Example: obverse report runs/first
     """

@@ -57,7 +57,7 @@ def log_likelihood(
         raise BadInput("samples ≥ 1 and batch_size ≥ 1", got=f"{samples} and {batch_size}", do="raise them")
     if len(x) == 0:
         raise BadInput("rows of x", got="none", do="pass some data")
-    if isinstance(vae, VAE):  # it makes pictures; another model may have any numbers
+    if isinstance(vae, VAE):  # it makes images; another model may have any numbers
         check_pixels(x)
     elif not bool(torch.isfinite(x).all()):
         raise BadInput("finite values of x", got="NaN or infinity", do="leave these rows out")

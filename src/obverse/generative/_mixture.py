@@ -45,7 +45,7 @@ class Mixture(nn.Module):
     """T generators and T critics of a WGAN, with trained weights on both sides.
 
     A seed has one number more than a generator takes: the last chooses the component, by `component_of`, so
-    that Gaussian seeds give the mixture. The pictures jump where it passes from one to the next.
+    that Gaussian seeds give the mixture. The images jump where it passes from one to the next.
 
     Args:
         input_shape, hidden, body, penalty, generator: as for WGAN.
@@ -95,7 +95,7 @@ class Mixture(nn.Module):
         return self.generator_logits.softmax(0), self.critic_logits.softmax(0)
 
     def decode(self, z: Tensor) -> Tensor:
-        """Seeds (n, latent) → pictures (n, *input_shape) in [0, 1]."""
+        """Seeds (n, latent) → images (n, *input_shape) in [0, 1]."""
         chosen = component_of(z[:, -1], self.weights()[0])
         pictures = z.new_empty(len(z), *self.input_shape)
         for index, maker in enumerate(self.generators):
@@ -109,13 +109,13 @@ class Mixture(nn.Module):
         return torch.stack([critic(x) for critic in self.critics])
 
     def fakes(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """About n pictures, as many from each generator: (T, n/T, *input_shape)."""
+        """About n images, as many from each generator: (T, n/T, *input_shape)."""
         each = -(-n // len(self.generators))
         seeds = networks.draw((len(self.generators), each, self.latent - 1), self.generator_logits, generator)
         return torch.stack([maker(z) for maker, z in zip(self.generators, seeds, strict=True)])
 
     def payoff(self, x: Tensor, fake: Tensor) -> Tensor:
-        """P for real pictures (n, …) and generated ones (T, m, …): generators × critics."""
+        """P for real images (n, …) and generated ones (T, m, …): generators × critics."""
         return payoff_matrix(self.scores(x), self._fake_scores(fake))
 
     def _fake_scores(self, fake: Tensor) -> Tensor:
@@ -127,7 +127,7 @@ class Mixture(nn.Module):
         self, x: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(loss, gap, penalty): the gap is the mixed payoff; every critic pays for its slope, whatever its
-        weight, between real pictures and those of the mixture."""
+        weight, between real images and those of the mixture."""
         check_batch(x, self.input_shape)
         with torch.no_grad():
             fake = self.fakes(len(x), generator)
@@ -140,9 +140,9 @@ class Mixture(nn.Module):
         return loss, gap, slope
 
     def generator_loss(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """−Σ w_i v_j E D_j(G_i) over about n pictures, and the entropy term.
+        """−Σ w_i v_j E D_j(G_i) over about n images, and the entropy term.
 
-        Real pictures would add a constant. Clear the critics' gradient before their next step.
+        Real images would add a constant. Clear the critics' gradient before their next step.
         """
         generators, critics = self.weights()
         payoff = -self._fake_scores(self.fakes(n, generator)).mean(-1)
@@ -151,6 +151,6 @@ class Mixture(nn.Module):
 
     @torch.no_grad()
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """n pictures, each from a generator drawn by the weights."""
+        """n images, each from a generator drawn by the weights."""
         z = networks.draw((n, self.latent), self.generator_logits, generator)
         return networks.decode_in_blocks(self.decode, z, self.input_shape)

@@ -1,8 +1,8 @@
-"""Encoders, decoders and critics: small nets that turn pictures into numbers and back. Not for training them.
+"""Encoders, decoders and critics: small nets that turn images into numbers and back. Not for training them.
 
-"mlp" takes any shape: it flattens it. "conv" takes pictures (C, H, W) with H and W multiples of 4 (8 × 8,
+"mlp" takes any shape: it flattens it. "conv" takes images (C, H, W) with H and W multiples of 4 (8 × 8,
 28 × 28, 32 × 32): two convolutions halve them, and `hidden` fully connected layers stand behind. There are no
-batch norms: the gradient penalty of a critic is about one picture at a time.
+batch norms: the gradient penalty of a critic is about one image at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from .._core import BadInput, Body, or_global
 
 FILTERS = (16, 32)  # of the two convolutions
-AT_A_TIME = 1000  # pictures that samples are made by
+AT_A_TIME = 1000  # images that samples are made by
 LEAK = 0.2  # slope of a critic's activations below 0: a ReLU that is off would give the generator no gradient
 
 
@@ -73,7 +73,7 @@ def critic(
     *,
     generator: torch.Generator | None = None,
 ) -> nn.Sequential:
-    """(n, *input_shape) → (n,): one score a picture."""
+    """(n, *input_shape) → (n,): one score per image."""
     return encoder(input_shape, 1, hidden, body, slope=LEAK, generator=generator).append(nn.Flatten(0))
 
 
@@ -104,7 +104,7 @@ def check_sizes(shape: Sequence[int], other: int, hidden: Sequence[int], body: s
         )
     if body == "conv" and (len(shape) != 3 or shape[1] % 4 or shape[2] % 4):
         raise BadInput(
-            "pictures of shape (C, H, W) with H and W multiples of 4 for body 'conv'",
+            "images of shape (C, H, W) with H and W multiples of 4 for body 'conv'",
             got=tuple(shape),
             do="use body='mlp', or pad them",
         )

@@ -1,4 +1,4 @@
-"""A net's shadow as a generator of pictures: h of a real input drawn at random, and down again from there.
+"""A net's shadow as a generator of images: h of a real input drawn at random, and down again from there.
 
 The paper's generative twin starts from an h; here h has the empirical law of a layer over given data. Not for
 other laws of h: `Shadow.sample` takes any.
@@ -17,18 +17,18 @@ from ._vae import check_pixels
 
 Level = Literal["clamp", "norm"]
 CALIBRATE_ROWS = 1000  # inputs on which the scales are found: a few numbers a layer
-AT_A_TIME = 500  # pictures: a convolutional net's feature maps take a hundred times their memory
+AT_A_TIME = 500  # images: a convolutional net's feature maps take a hundred times their memory
 
 
 class ShadowGenerator:
     """x̃ = r(α₁W₁ r(α₂W₂ ⋯ h)), h = h(x) for x drawn from `data` with replacement; in [0, 1].
 
-    With keep = 1 each x has one x̃, so there are at most as many pictures as data; with keep < 1 the masks
+    With keep = 1 each x has one x̃, so there are at most as many images as data; with keep < 1 the masks
     make more of each.
 
     Args:
         net: any net that `Shadow` takes. It is read at every draw.
-        data: pictures (n, …) in [0, 1] in the shape that the net takes; kept, not copied.
+        data: images (n, …) in [0, 1] in the shape that the net takes; kept, not copied.
         layer: where h comes from; by default the highest hidden layer.
         keep: ρ of the masks on the way down.
         level: what sets the brightness, as the ReLU leaves the scale of x̃ free. "clamp": the scales that
@@ -48,7 +48,7 @@ class ShadowGenerator:
         if level not in ("clamp", "norm"):
             raise BadInput("level 'clamp' or 'norm'", got=repr(level), do="choose one of them")
         if data.dim() < 2 or len(data) < 2:
-            raise BadInput("two pictures or more", got=f"shape {tuple(data.shape)}", do="pass a batch")
+            raise BadInput("two images or more", got=f"shape {tuple(data.shape)}", do="pass a batch")
         check_pixels(data)
         self.data, self.keep, self.level = data, keep, level
         self.shadow = Shadow(net, input_shape=tuple(data.shape[1:]), signed=False)
@@ -64,7 +64,7 @@ class ShadowGenerator:
 
     @torch.no_grad()
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """n pictures (n, *input_shape)."""
+        """n images (n, *input_shape)."""
         rows = torch.randint(len(self.data), (n,), generator=generator)
         pictures = self.data.new_empty(n, *self.input_shape)
         for start in range(0, n, AT_A_TIME):

@@ -1,4 +1,4 @@
-"""The variational autoencoder of the notes: pictures from Gaussian seeds, trained by a bound of log p(x).
+"""The variational autoencoder of the notes: images from Gaussian seeds, trained by a bound of log p(x).
 
 Formulas first, each on tensors; then the net. How it is trained is not said here; log p(x) itself, which the
 bound only reaches from below, is in likelihood.
@@ -84,9 +84,9 @@ class VAE(nn.Module):
     """q(z|x) = N(μ(x), diag σ²(x)), p(z) = N(0, I), and p(x|z) around f(z) in [0, 1].
 
     Args:
-        input_shape: of one picture; or (d,).
+        input_shape: of one image; or (d,).
         latent: dimension of z.
-        hidden: widths of the fully connected layers, from the picture to the code; back in reverse.
+        hidden: widths of the fully connected layers, from the image to the code; back in reverse.
         body: "mlp" or "conv" (see networks).
         decoder: "gaussian", p(x|z) = N(f(z), σ²I) as in the notes; "bernoulli", one coin a pixel.
         sigma: σ of the Gaussian decoder. It weighs the two parts of the bound: at 1 the seeds tell little of
@@ -121,7 +121,7 @@ class VAE(nn.Module):
         """(μ(x), log σ²(x)), each (n, latent)."""
         if tuple(x.shape[1:]) != self.input_shape:
             raise BadInput(
-                f"pictures of shape (n, {', '.join(map(str, self.input_shape))})",
+                f"images of shape (n, {', '.join(map(str, self.input_shape))})",
                 got=tuple(x.shape),
                 do="reshape them",
             )
@@ -152,7 +152,7 @@ class VAE(nn.Module):
 
     @torch.no_grad()
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """n pictures X' = f(z), z ~ N(0, I): the means of p(x|z), without the noise around them."""
+        """n images X' = f(z), z ~ N(0, I): the means of p(x|z), without the noise around them."""
         z = networks.draw((n, self.latent), next(self.parameters()), generator)
         return networks.decode_in_blocks(self.decode, z, self.input_shape)
 

@@ -16,7 +16,7 @@ from .._core import BadInput, Body, or_global
 from . import _networks as networks
 from ._vae import check_pixels
 
-Critic = Callable[[Tensor], Tensor]  # pictures (n, …) → scores (n,)
+Critic = Callable[[Tensor], Tensor]  # images (n, …) → scores (n,)
 
 
 def gap(real: Tensor, fake: Tensor) -> Tensor:
@@ -45,10 +45,10 @@ def gradient_penalty(critic: Critic, x: Tensor) -> Tensor:
 
 
 class WGAN(nn.Module):
-    """`decoder`, the generator of the game, makes pictures in [0, 1] of Gaussian seeds; `critic` scores them.
+    """`decoder`, the generator of the game, makes images in [0, 1] of Gaussian seeds; `critic` scores them.
 
     Args:
-        input_shape: of one picture; or (d,).
+        input_shape: of one image; or (d,).
         latent: dimension of a seed.
         hidden: widths of the fully connected layers of the critic; the generator has them in reverse.
         body: "mlp" or "conv" (see networks).
@@ -79,14 +79,14 @@ class WGAN(nn.Module):
         return self.critic.parameters()
 
     def decode(self, z: Tensor) -> Tensor:
-        """Seeds (n, latent) → pictures (n, *input_shape) in [0, 1]."""
+        """Seeds (n, latent) → images (n, *input_shape) in [0, 1]."""
         result: Tensor = self.decoder(z)
         return result
 
     def critic_loss(
         self, x: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(loss, gap, penalty) for a batch of real pictures: loss = −gap + weight · penalty.
+        """(loss, gap, penalty) for a batch of real images: loss = −gap + weight · penalty.
 
         Nothing flows to the generator's weights.
         """
@@ -97,7 +97,7 @@ class WGAN(nn.Module):
         return self.penalty * slope - found, found, slope
 
     def generator_loss(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """−E_synth D over n pictures: the part of the gap that is the generator's.
+        """−E_synth D over n images: the part of the gap that is the generator's.
 
         The critic's weights get a gradient too: clear it before the critic's next step.
         """
@@ -106,7 +106,7 @@ class WGAN(nn.Module):
 
     @torch.no_grad()
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """n pictures from seeds z ~ N(0, I)."""
+        """n images from seeds z ~ N(0, I)."""
         return networks.decode_in_blocks(self.decode, self._seeds(n, generator), self.input_shape)
 
     def _seeds(self, n: int, generator: torch.Generator | None) -> Tensor:
@@ -133,6 +133,6 @@ def check_weight(name: str, value: float) -> None:
 def check_batch(x: Tensor, shape: tuple[int, ...]) -> None:
     if tuple(x.shape[1:]) != shape:
         raise BadInput(
-            f"pictures of shape (n, {', '.join(map(str, shape))})", got=tuple(x.shape), do="reshape them"
+            f"images of shape (n, {', '.join(map(str, shape))})", got=tuple(x.shape), do="reshape them"
         )
     check_pixels(x)

@@ -38,7 +38,7 @@ GENERATOR = "generator"  # the kind of a run; that of a classifier says none
 MAX_CONFIG = 2**20  # bytes of config.json; two thousand are usual
 # Of metrics.jsonl: bytes, lines (one per epoch) and bytes in a line. A line has a few hundred.
 MAX_METRICS, MAX_RECORDS, MAX_LINE = 2**26, 2**20, 2**16
-MAX_NUMBERS = 2**26  # of one picture that a generator makes
+MAX_NUMBERS = 2**26  # of one image that a generator makes
 OF_SHADOWS = ("shadow_error", "label_agreement")  # only where a run measures them
 
 
@@ -77,7 +77,7 @@ class RunRecord(Result):
 
 @dataclass(frozen=True)
 class GeneratorRecord:
-    """What the run directory of a generator says; the shape of a picture, so that samples need no data."""
+    """What the run directory of a generator says; the shape of an image, so that samples need no data."""
 
     path: Path
     settings: GeneratorSettings

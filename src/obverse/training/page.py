@@ -42,7 +42,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Gallery:
-    """The pictures of the page, or the sentence that says why there are none."""
+    """The images of the page, or the sentence that says why there are none."""
 
     source: str
     rows: tuple[tuple[str, tuple[str, ...]], ...]
@@ -55,14 +55,14 @@ class Gallery:
 def run_page(path: Path, data: Dataset | None = None) -> str:
     """The page of a run or comparison directory.
 
-    `data` saves loading the data set for the pictures again; where it cannot be loaded, the page says so.
+    `data` saves loading the data set for the images again; where it cannot be loaded, the page says so.
     """
     results = read_results(path)
     return render(results, gallery(path, data) if results.shadowed else None)
 
 
 def render(results: Results, pictures: Gallery | None) -> str:
-    """The page as text; without pictures where no shadows were measured."""
+    """The page as text; without images where no shadows were measured."""
     names = list(results.plan)
     titles = headings(results)
     kept = [column for column in range(len(titles)) if results.shadowed or column not in SHADOW_COLUMNS]
@@ -119,7 +119,7 @@ def cells(row: Row) -> list[str]:
 
 
 def gallery(path: Path, data: Dataset | None = None) -> Gallery:
-    """The pictures, few and small enough for a page."""
+    """The images, few and small enough for a page."""
     try:
         run = choose_run(path)
         settings = run.settings
@@ -131,7 +131,7 @@ def gallery(path: Path, data: Dataset | None = None) -> Gallery:
         per_class = max(1, min(MAX_PER_CLASS, IMAGE_BYTES // (count * size)))
         found = shadow_pictures(run.path, per_class, classes=count, data=data)
     except ObverseError as error:
-        return Gallery("", (), f"No pictures: {error}.", False)
+        return Gallery("", (), f"No images: {error}.", False)
     source = ""
     if (path / "comparison.json").is_file():
         source = f"variant {run.path.parent.name}, seed {settings.seed}"

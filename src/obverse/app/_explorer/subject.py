@@ -83,7 +83,7 @@ class Subject:
 
     @property
     def paintable(self) -> bool:
-        """Whether its inputs are pictures, grey or in colour, with pixels from 0 to 1."""
+        """Whether its inputs are images, grey or in colour, with pixels from 0 to 1."""
         shape = self.input_shape
         picture = len(shape) == 3 and shape[0] in (1, 3) and prod(shape) <= MOST_PAINTED
         return picture and float(self.pixels.min()) >= 0 and float(self.pixels.max()) <= 1
@@ -122,7 +122,7 @@ class Subject:
         if not fields.has("places"):
             return found
         if not self.paintable:
-            raise BadInput("pictures with pixels from 0 to 1 to paint on", got="others", do="pick an input")
+            raise BadInput("images with pixels from 0 to 1 to paint on", got="others", do="pick an input")
         count = prod(self.input_shape)
         places = fields.several("places", count, 0, count - 1)
         values = fields.several("values", count, 0, 1)

@@ -178,7 +178,7 @@ export function shadowTab(panel, about) {
 /** The input as a picture to paint on, with a pointer or with arrow keys and the space bar. */
 function painter(net, state, change) {
   const canvas = el("canvas", { class: "drawing", id: "drawing" });
-  if (!net.paintable) return { element: el("p", { class: "note" }, "These inputs are no pictures with pixels from 0 to 1, or too large to paint on: pick one."), load() {} };
+  if (!net.paintable) return { element: el("p", { class: "note" }, "These inputs are no images with pixels from 0 to 1, or too large to paint on: pick one."), load() {} };
   const [channels, height, width] = net.shape;
   canvas.style.aspectRatio = `${width} / ${height}`;
   canvas.tabIndex = 0;

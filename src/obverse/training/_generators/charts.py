@@ -80,7 +80,7 @@ def _vae(run: GeneratorRecord, held: str) -> list[Chart]:
             "bound",
             "The bound",
             bound,
-            "nats a picture",
+            "nats per image",
             "The ELBO: reconstruction less KL, a bound from below of log p(x). Higher is better.",
         ),
         _chart(
@@ -91,16 +91,16 @@ def _vae(run: GeneratorRecord, held: str) -> list[Chart]:
                 Line(held, key("test_reconstruction"), 0),
                 Line("training", key("train_reconstruction"), 1, True),
             ],
-            "nats a picture",
-            "log p(x|z) of a picture, its z drawn by the encoder. Higher is better.",
+            "nats per image",
+            "log p(x|z) of an image, its z drawn by the encoder. Higher is better.",
         ),
         _chart(
             run,
             "kl",
             "KL of the code",
             [Line(held, key("test_kl"), 0), Line("training", key("train_kl"), 1, True)],
-            "nats a picture",
-            "What the code z says about its picture: KL[q(z|x) ‖ N(0, I)]. At 0 it says nothing.",
+            "nats per image",
+            "What the code z says about its image: KL[q(z|x) ‖ N(0, I)]. At 0 it says nothing.",
         ),
     ]
 
@@ -112,12 +112,12 @@ def _game(run: GeneratorRecord, held: str) -> list[Chart]:
             "gap",
             "The critic’s gap",
             [
-                Line(f"{held} pictures", key("test_gap"), 0),
-                Line("training pictures", key("train_gap"), 1, True),
+                Line(f"{held} images", key("test_gap"), 0),
+                Line("training images", key("train_gap"), 1, True),
             ],
             "gap",
-            "Mean score of real pictures less that of samples, after the epoch. At 0 the critic sees no "
-            "difference. Where the lines part, it knows the training pictures.",
+            "Mean score of real images less that of samples, after the epoch. At 0 the critic sees no "
+            "difference. Where the lines part, it knows the training images.",
         ),
         _chart(
             run,
@@ -137,7 +137,7 @@ def _game(run: GeneratorRecord, held: str) -> list[Chart]:
             "Gradient penalty",
             [Line("penalty", key("penalty"), 3)],
             "mean over the epoch",
-            "(slope − 1)² of the critic between real pictures and samples: near 0 it has the slope that the "
+            "(slope − 1)² of the critic between real images and samples: near 0 it has the slope that the "
             "Wasserstein distance asks for.",
         ),
     ]
@@ -238,7 +238,7 @@ def _draw(axes: Axes, points: Sequence[tuple[int, float]], line: Line) -> None:
 ROW = 10  # samples and pairs on the page are multiples of it, so that rows are full
 SAMPLES = 80  # at most
 PAIRS = 20
-STRIP = 12  # pictures of a component, and of an epoch
+STRIP = 12  # images of a component, and of an epoch
 STAGES = 8  # epochs that are shown
 MOST_COMPONENTS = 12
 LONGEST = 64  # pixels a side; more would not be seen at the size of the page
@@ -250,7 +250,7 @@ _STAGE = re.compile(r"epoch-(\d{1,9})\.png")
 
 @dataclass(frozen=True)
 class Strip:
-    """A row of pictures in one image, with what stands beside it."""
+    """A row of images in one sheet, with what stands beside it."""
 
     label: str
     uri: str
@@ -258,7 +258,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class Album:
-    """The pictures of the page; `notes` say why some are missing."""
+    """The images of the page; `notes` say why some are missing."""
 
     samples: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
@@ -278,20 +278,20 @@ def levels(images: Tensor) -> Pixels:
 def check_pictures(shape: tuple[int, ...]) -> None:
     if len(shape) != 3 or shape[0] not in (1, 3):
         raise BadInput(
-            "pictures with 1 or 3 channels to draw",
+            "images with 1 or 3 channels to draw",
             got=f"samples of shape {'×'.join(map(str, shape))}",
             do="write them as numbers: --out FILE.npz",
         )
 
 
 def sheet(pixels: Pixels, columns: int) -> Pixels:
-    """Pictures row by row, with dark grey lines between them; what is left of the last row is grey too."""
+    """Images row by row, with dark grey lines between them; what is left of the last row is grey too."""
     count, height, width = pixels.shape[:3]
     rows = -(-count // columns)
     size = (rows * (height + GAP) - GAP, columns * (width + GAP) - GAP)
     if size[0] * size[1] > MOST_PIXELS:
         raise BadInput(
-            f"at most {MOST_PIXELS:,} pixels in one picture",
+            f"at most {MOST_PIXELS:,} pixels in one image",
             got=f"{size[1]:,} × {size[0]:,}",
             do="ask for fewer samples, or write a folder or an .npz",
         )
@@ -312,7 +312,7 @@ def _image(pixels: Any, factor: float) -> Image:
 
 
 def write_png(path: Path, pixels: Pixels, factor: int = 1) -> None:
-    """One picture, in one step."""
+    """One image, in one step."""
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     save_png(path, _image(pixels, factor))
@@ -346,7 +346,7 @@ def album(record: GeneratorRecord, data: Dataset | None = None) -> Album:
     try:
         check_pictures(record.input_shape)
     except BadInput:
-        return Album(notes=("No pictures: the samples are not images.",))
+        return Album(notes=("No images: the samples are not images.",))
     notes: list[str] = []
     samples: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
@@ -363,7 +363,7 @@ def album(record: GeneratorRecord, data: Dataset | None = None) -> Album:
         if isinstance(net, VAE):
             pairs = _pairs(net, record, data, _rows(PAIRS, BUDGET // 6 // (2 * size)))
     except ObverseError as error:
-        notes.append(f"Some pictures are missing: {_said(error, record)}.")
+        notes.append(f"Some images are missing: {_said(error, record)}.")
     try:
         stages = _stages(record)
     except ObverseError as error:
@@ -391,7 +391,7 @@ def _pairs(net: VAE, record: GeneratorRecord, data: Dataset | None, count: int) 
         )
     task = generator_task(settings, data)
     x = task.test_x[:count]
-    both = torch.stack((x, net(x)), dim=1)  # the picture above its reconstruction
+    both = torch.stack((x, net(x)), dim=1)  # the image above its reconstruction
     return tuple(_uri(sheet(levels(pair), 1)) for pair in both)
 
 
@@ -425,7 +425,7 @@ def _stages(record: GeneratorRecord) -> tuple[Strip, ...]:
         size, mode = picture_header(found[epoch])
         if size != expected or (mode in GREY) != (channels == 1):
             raise BadInput(
-                f"a picture of {expected[0]}×{expected[1]} in {found[epoch].name}",
+                f"an image of {expected[0]}×{expected[1]} in {found[epoch].name}",
                 got=f"{size[0]}×{size[1]}, {mode}",
                 do="restore it or delete it",
             )
@@ -435,7 +435,7 @@ def _stages(record: GeneratorRecord) -> tuple[Strip, ...]:
 
 
 def _uri(pixels: Any, across: int = 1) -> str:
-    """A picture, or `across` of them beside one another, at most LONGEST pixels a side each, as a URI."""
+    """An image, or `across` of them beside one another, at most LONGEST pixels a side each, as a URI."""
     height, width = pixels.shape[:2]
     factor = min(1.0, LONGEST / max(height, math.ceil(width / across)))
     buffer = io.BytesIO()

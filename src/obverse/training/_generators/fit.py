@@ -47,7 +47,7 @@ BETAS_OF_GAMES = (0.0, 0.9)
 def initial_generator(
     settings: GeneratorSettings, input_shape: Sequence[int], stored: int | None = None
 ) -> Model:
-    """The generator a run starts from: a function of its settings and the shape of a picture.
+    """The generator a run starts from: a function of its settings and the shape of an image.
 
     `stored` is the size of the file of its weights, where the settings come from an untrusted run.
     """
@@ -203,7 +203,7 @@ def _fresh(parameter: nn.Parameter) -> dict[str, Tensor]:
 
 
 class VAETask(GeneratorTask):
-    """Raises the bound of log p(x). Numbers are nats a picture."""
+    """Raises the bound of log p(x). Numbers are nats per image."""
 
     parts = ("train_reconstruction", "train_kl")
     net: VAE

@@ -1,4 +1,4 @@
-"""The page of a generator's run: verdict, curves, pictures, settings. Not for training or measuring.
+"""The page of a generator's run: verdict, curves, images, settings. Not for training or measuring.
 
 What a run says is untrusted text: it goes through the template's escaping, of bounded length; only the SVG of
 `generator_figures` and of the palette, which are made of numbers, are put in as they are.

@@ -16,7 +16,7 @@ MODELS = {
     "wgan": "A Wasserstein GAN",
     "mixture": "A mixture of generators",
 }
-APART = 1.25  # the ratio of gaps from which the critic is said to know the training pictures
+APART = 1.25  # the ratio of gaps from which the critic is said to know the training images
 
 
 def number(value: float, digits: int = 1) -> str:
@@ -48,12 +48,12 @@ def verdict(run: GeneratorRecord) -> str:
     last, which = run.metrics[-1], held(run.settings)
     if not run.settings.is_game:
         return (
-            f"{which.capitalize()} ELBO {number(last['test_elbo'])}{FIXED}nats a picture: reconstruction "
+            f"{which.capitalize()} ELBO {number(last['test_elbo'])}{FIXED}nats per image: reconstruction "
             f"{number(last['test_reconstruction'])}, less KL {number(last['test_kl'])}."
         )
     higher = "higher" if last["test_gap"] >= 0 else "lower"
     return (
-        f"The critic’s gap is {gap(last['test_gap'])}: on average it scores {which} pictures so much "
+        f"The critic’s gap is {gap(last['test_gap'])}: on average it scores {which} images so much "
         f"{higher} than samples."
     )
 
@@ -74,11 +74,11 @@ def outlook(run: GeneratorRecord) -> list[str]:
 def _vae(settings: GeneratorSettings, last: dict[str, Any]) -> str:
     if settings.decoder == "gaussian":
         return (
-            "log p(x) of a picture, a density, is on average at least this; it moves with the σ of "
+            "log p(x) of an image, a density, is on average at least this; it moves with the σ of "
             f"{settings.sigma:g} that was chosen, so that only bounds with the same σ compare."
         )
     if settings.binarize:
-        return "Pixels are drawn as 0 or 1: log p(x) of such a picture is on average at least this."
+        return "Pixels are drawn as 0 or 1: log p(x) of such an image is on average at least this."
     binarized = last.get("test_elbo_binarized")
     beside = (
         ""
@@ -93,12 +93,10 @@ def _game(run: GeneratorRecord) -> str:
     test, train = last["test_gap"], last["train_gap"]
     said = (
         "For the best critic of slope 1 the gap would be the Wasserstein distance; a small one can also mean "
-        f"a weak critic. Against training pictures it is {gap(train)}"
+        f"a weak critic. Against training images it is {gap(train)}"
     )
     if train > 0 and train > APART * test:
-        return (
-            f"{said}: the critic knows these, and tells them from samples more easily than {which} pictures."
-        )
+        return f"{said}: the critic knows these, and tells them from samples more easily than {which} images."
     return f"{said}, much the same: the critic has not memorized the training images."
 
 
@@ -127,8 +125,8 @@ def tiles(run: GeneratorRecord) -> list[tuple[str, str]]:
     spent = seconds(sum(record["seconds"] for record in run.metrics))
     if run.settings.is_game:
         found = [
-            (f"gap, {which} pictures", gap(last["test_gap"])),
-            ("gap, training pictures", gap(last["train_gap"])),
+            (f"gap, {which} images", gap(last["test_gap"])),
+            ("gap, training images", gap(last["train_gap"])),
         ]
         if last.get("penalty") is not None:
             found.append(("gradient penalty", number(last["penalty"], 4)))

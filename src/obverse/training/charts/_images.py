@@ -1,6 +1,6 @@
-"""What a net generates, as pictures: shadow at the start, shadow at the end, original (Figure 2).
+"""What a net generates, as images: shadow at the start, shadow at the end, original (Figure 2).
 
-Not for measuring shadows. Pictures are made again from the weights, never read from a run directory.
+Not for measuring shadows. Images are made again from the weights, never read from a run directory.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _shadows(shadow: Shadow, x: Tensor, settings: Settings, seed: int) -> Tensor
 
 
 def shadow_grid(path: Path, out: Path | None = None, per_class: int = 3, seed: int = 0) -> Path:
-    """Draw the pictures of a run (or of a comparison's first run with shadows) into one PNG.
+    """Draw the images of a run (or of a comparison's first run with shadows) into one PNG.
 
     A row for each class, triples of shadow at the start, shadow at the end, original; by default
     images/shadows.png in the directory.

@@ -161,10 +161,10 @@ def describe(record: Mapping[str, Any]) -> str:
     """The numbers of a record in a line. A record may come from a file: that they are numbers is checked."""
     if isinstance(record.get("test_elbo"), float):
         bound, reconstruction, kl = _numbers(record, "test_elbo", "test_reconstruction", "test_kl")
-        return f"test ELBO {bound:.2f} nats a picture (reconstruction {reconstruction:.2f}, KL {kl:.2f})"
+        return f"test ELBO {bound:.2f} nats per image (reconstruction {reconstruction:.2f}, KL {kl:.2f})"
     if isinstance(record.get("test_gap"), float):
         test, train = _numbers(record, "test_gap", "train_gap")
-        return f"critic's gap {test:.3f} to test pictures, {train:.3f} to training pictures"
+        return f"critic's gap {test:.3f} to test images, {train:.3f} to training images"
     return "nothing measured yet"
 
 
@@ -216,8 +216,8 @@ def sample(
     out: Annotated[
         Path | None,
         options.out_at(
-            "the samples (to FILE.npz or FILE.npy as numbers, to FILE.png as one picture, to a folder as "
-            "pictures)",
+            "the samples (to FILE.npz or FILE.npy as numbers, to FILE.png as one image, to a folder as "
+            "images)",
             "RUN/samples.npz",
             "PLACE",
         ),
@@ -226,7 +226,7 @@ def sample(
     force: Annotated[bool, typer.Option("--force", help="Replace samples that are there already.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Draw samples from a trained generator: an .npz or .npy, one picture, or a folder of pictures.
+    """Draw samples from a trained generator: an .npz or .npy, one image, or a folder of images.
 
     Example: obverse generate sample runs/vae --count 5000 --out samples.npz
     """

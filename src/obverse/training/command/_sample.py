@@ -1,4 +1,4 @@
-"""`obverse sample`: pictures of what a net generates, before and after training."""
+"""`obverse sample`: images of what a net generates, before and after training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...present import Json, RunArgument, Seed, options, print_json
 
 def sample(
     run: RunArgument,
-    out: Annotated[Path | None, options.out_at("the picture", "RUN/images/shadows.png", "FILE")] = None,
+    out: Annotated[Path | None, options.out_at("the image", "RUN/images/shadows.png", "FILE")] = None,
     per_class: Annotated[
         int, typer.Option(metavar="N", show_default=False, help="Originals of each class \\[3].")
     ] = 3,
@@ -29,4 +29,4 @@ def sample(
     if as_json:
         print_json({"picture": path, "run": run, "per_class": per_class, "seed": seed})
     else:
-        typer.echo(f"picture: {path}")
+        typer.echo(f"image: {path}")
