@@ -177,7 +177,9 @@ def test_a_float32_net_that_would_be_wrong_is_not_written(obverse, tmp_path):
     assert re.search(r"^float32 +refused +expected points that float32 can tell", done.out, re.MULTILINE)
     done = obverse("memorize", tmp_path / "close.npz", "--dtype", "float32", "--out", tmp_path / "out")
     assert (done.code, done.out) == (2, "")
-    assert re.match(r"obverse: expected points that float32 can distinguish; got points \d+ and \d+", done.err)
+    assert re.match(
+        r"obverse: expected points that float32 can distinguish; got points \d+ and \d+", done.err
+    )
     assert files_below(tmp_path) == {"close.npz"}
 
 

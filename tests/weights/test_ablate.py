@@ -290,7 +290,7 @@ def test_the_command_takes_a_factory_and_writes_json_and_page(obverse, mynets):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["net.safetensors", "--data", "digits"], "module:factory, for --ablate"),
+        (["net.safetensors", "--data", "digits"], "No such file or folder: 'net.safetensors'"),
         (["ablated_nets:small"], "--data"),
         (["ablated_nets:small", "--data", "digits", "--exact"], "a flag of the audit's own tests"),
         (["ablated_nets:small", "--data", "digits", "--layers", "9"], "to match at least one layer"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from .errors import BadInput
+from .errors import BadInput, NoSuchFile
 from .files import MAX_JSON, read_json
 from .long_json import read_long_json
 from .shown import Shown
@@ -135,7 +135,7 @@ def read_long_record(
     try:
         rest = read_long_json(path, f"{_article(what)} {what}", key, take)
     except FileNotFoundError:
-        raise BadInput(f"{_article(what)} {what}", got=f"no file {path}", do="check the path") from None
+        raise NoSuchFile(path if path.parent.exists() else path.parent) from None
     except OSError as error:
         raise BadInput(f"to read {path}", got=error.strerror or error, do="check the path") from None
     whole = record_of({**rest, key: []}, kind, what, version, path)
