@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from distributed import LocalCluster
 
 from diversity.sample_diversity import generator
 from obverse._core.errors import BadInput
@@ -40,6 +41,12 @@ def test_files_give_what_points_in_memory_give(files):
 
 def test_several_processes_change_no_bit(files):
     assert same(nearest_in_files(*files, 2, block=20, jobs=2), nearest_in_files(*files, 2, block=20))
+
+
+def test_a_cluster_changes_no_bit_either(files):
+    with LocalCluster(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0") as cluster:
+        found = nearest_in_files(*files, 2, block=20, cluster=cluster.scheduler_address)
+    assert same(found, nearest_in_files(*files, 2, block=20))
 
 
 def test_an_interrupted_search_is_resumed(files, tmp_path, monkeypatch):
