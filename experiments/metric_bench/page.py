@@ -15,6 +15,7 @@ from .faults import FAULTS, MIDDLE
 
 RESULTS = Path(__file__).parent / "results"
 PAGE = DOCS / "metric-bench.md"
+NOTHING = 1e-5  # seconds
 SURE = 0.99  # that a false-alarm rate above 5 % is one
 SPACES = {
     "mnist-features": "MNIST, by 32 features of a net trained here",
@@ -244,10 +245,32 @@ def follows(found: dict[str, Any]) -> str:
     )
 
 
+def seconds_said(value: float | None) -> str:
+    """A dash where nothing was measured, or there was nothing to do."""
+    return "–" if value is None or value < NOTHING else f"{value:.2g}"
+
+
 def seconds_table(found: dict[str, Any]) -> str:
     groups = list(dict.fromkeys(group for one in found.values() for group in one["seconds"]))
-    rows = [[group, *(f"{one['seconds'].get(group, 0):.2g}" for one in found.values())] for group in groups]
+    rows = [[group, *(seconds_said(one["seconds"].get(group)) for one in found.values())] for group in groups]
     return table(["metrics", *(f"{SPACES[name]}, {one['size']:,}" for name, one in found.items())], rows)
+
+
+def scale_text(made: dict[str, Any]) -> str:
+    """Of the blocks that were timed, and what all of them take."""
+    settings, blocks = made["settings"], made["blocks"]
+    count = -(-settings["queries"] // settings["block"])
+    work = sum(one["processor"] for one in blocks) / len(blocks)
+    wall = sum(one["seconds"] for one in blocks) / len(blocks)
+    own, peak = (max(one[name] for one in blocks) for name in ("own", "peak"))
+    return (
+        f"The nearest of {settings['reference']:,} points of {settings['width']} features for "
+        f"{settings['queries']:,} queries, by `nearest_in_files`: a block of {settings['block']:,} took "
+        f"{work:.0f} s of one core ({wall:.0f} s beside other work), so that all {count} take about "
+        f"{count * work / 60:.0f} minutes of one core; {len(blocks)} of them was timed. Its own memory "
+        f"was {own / 1e9:.2f} GB at the highest, {peak / 1e9:.2f} GB with what is mapped of the file, which "
+        "the system takes back when it needs it."
+    )
 
 
 def page() -> None:
@@ -271,6 +294,8 @@ def page() -> None:
             power_table(one, [metric for metric in OTHERS if metric in one["metrics"]]),
         ]
     parts += ["## What they take", "Seconds of one core per draw:", seconds_table(found)]
+    if (RESULTS / "scale.json").exists():
+        parts += ["## Sets larger than memory", scale_text(read(RESULTS / "scale.json"))]
     put_between_marks(PAGE, "\n\n".join(parts) + "\n")
 
 

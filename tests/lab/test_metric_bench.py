@@ -161,3 +161,16 @@ def test_a_run_is_resumed_and_counted(digits, tmp_path, monkeypatch):
     (tmp_path / "digits.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [cut, *others]))
     assert bench.run(digits, tmp_path, float("inf"), nulls=2) == 0
     assert bench.lines(tmp_path / "digits.jsonl")[0]["found"] == first["found"], "whichever come first"
+
+
+def test_what_all_blocks_take_follows_from_those_that_were_timed():
+    from experiments.metric_bench.page import scale_text, seconds_said
+
+    settings = {"queries": 100, "reference": 1000, "width": 5, "block": 30}
+    blocks = [{"processor": 60.0, "seconds": 90.0, "own": 1e8, "peak": 3e9}] * 2
+    said = scale_text({"settings": settings, "blocks": blocks})
+    assert (
+        "a block of 30 took 60 s of one core (90 s beside other work), so that all 4 take about 4 min" in said
+    )
+    assert "0.10 GB at the highest, 3.00 GB with what is mapped" in said
+    assert (seconds_said(None), seconds_said(1e-6), seconds_said(0.25)) == ("–", "–", "0.25")
