@@ -120,12 +120,19 @@ def test_paths_are_folders_and_npz(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert load(Path("mnist")).classes == ("one",)
 
 
-@pytest.mark.parametrize("given", ["nmist", "", "~nobody-here/x", "a\0b", "no/such.npz"])
+@pytest.mark.parametrize("given", ["nmist", "", "a\0b"])
 def test_unknown_names_list_the_known_ones(given: str) -> None:
     with pytest.raises(BadInput) as caught:
         load(given)
     for name in NAMES:
         assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["~nobody-here/x", "no/such.npz", "such.npz"])
+def test_what_looks_like_a_path_is_no_such_file(given: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        load(given)
+    assert str(caught.value) == f"No such file or folder: {given!r}"
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

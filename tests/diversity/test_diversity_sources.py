@@ -204,7 +204,7 @@ def one_sample(tmp_path):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda path: path / "nothing", "no .*nothing"),
+        (lambda path: path / "nothing", "No such file or folder: .*nothing"),
         (lambda path: path, "none"),
         (broken_folder, "only broken ones: a.png, b.jpg"),
         (mixed_folder, "9×9"),
