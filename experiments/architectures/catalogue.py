@@ -66,6 +66,35 @@ def monai(
     return Architecture(f"monai {name}", family, "monai", build, shape, **told)
 
 
+SMALL = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "image_size": 32,
+    "patch_size": 8,
+    "num_labels": CLASSES,
+}
+
+
+def face(name: str, family: str, settings: dict[str, Any], size: int = 32) -> Architecture:
+    """A small net of transformers, from a configuration: nothing is downloaded."""
+
+    def build() -> nn.Module:
+        package = importlib.import_module("transformers")
+        kind = name.removesuffix("ForImageClassification").removesuffix("Model")
+        config = getattr(package, f"{kind}Config")(**settings)
+        net: nn.Module = getattr(package, name)(config)
+        return net
+
+    return Architecture(name, family, "transformers", build, (3, size, size))
+
+
+def pyramid(**more: Any) -> dict[str, Any]:
+    """Four stages of one block each."""
+    return {"hidden_sizes": [8, 16, 20, 32], "depths": [1, 1, 1, 1], "num_labels": CLASSES, **more}
+
+
 def image(dims: int, planes: int = 1, **more: Any) -> dict[str, Any]:
     return {"spatial_dims": dims, "in_channels": planes, **more}
 
@@ -75,9 +104,9 @@ def volume(dims: int) -> dict[str, Any]:
 
 
 def attention() -> nn.Module:
-    """Sixteen tokens, one encoder layer, a linear head."""
-    layer = nn.TransformerEncoderLayer(32, 4, dim_feedforward=64, batch_first=True)
-    return nn.Sequential(nn.Unflatten(1, (16, 32)), layer, nn.Flatten(), nn.Linear(512, CLASSES))
+    """Sixteen tokens, two encoder layers, a linear head."""
+    layers = [nn.TransformerEncoderLayer(32, 4, dim_feedforward=64, batch_first=True) for _ in range(2)]
+    return nn.Sequential(nn.Unflatten(1, (16, 32)), *layers, nn.Flatten(), nn.Linear(512, CLASSES))
 
 
 # Two families as they are but for their width: at full width they take as long as all the others.
@@ -180,6 +209,32 @@ MEDICAL = [
         {"in_shape": (1, 32, 32), "channels": (8, 16, 32), "strides": (2, 2, 2)},
     ),
 ]
+FACES = [
+    face("ViTForImageClassification", "Vision transformer", SMALL),
+    face("DeiTForImageClassification", "Vision transformer", SMALL),
+    face("Dinov2ForImageClassification", "Vision transformer", SMALL),
+    face("Dinov2WithRegistersForImageClassification", "Vision transformer", SMALL),
+    face("BeitForImageClassification", "Vision transformer", SMALL),
+    face("CLIPVisionModel", "Vision transformer", SMALL),
+    face("SiglipVisionModel", "Vision transformer", SMALL),
+    face(
+        "SwinForImageClassification",
+        "Swin",
+        {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 4}
+        | {"image_size": 32, "patch_size": 2, "num_labels": CLASSES},
+    ),
+    face("SegformerForImageClassification", "SegFormer", pyramid(num_attention_heads=[1, 2, 5, 4])),
+    face("PvtForImageClassification", "PVT", pyramid(num_attention_heads=[1, 2, 5, 4], image_size=64), 64),
+    face("PoolFormerForImageClassification", "PoolFormer", pyramid()),
+    face("ConvNextForImageClassification", "ConvNeXt", pyramid(image_size=32)),
+    face("ConvNextV2ForImageClassification", "ConvNeXt", pyramid(image_size=32)),
+    face(
+        "ResNetForImageClassification",
+        "ResNet",
+        {"embedding_size": 16, "hidden_sizes": [16, 32, 64], "depths": [1, 1, 1], "layer_type": "basic"}
+        | {"num_labels": CLASSES},
+    ),
+]
 # Not counted: of another kind, or known beforehand not to pass torch.fx.
 HARD = [
     monai(
@@ -247,4 +302,4 @@ HARD = [
         "attention between tokens",
     ),
 ]
-ARCHITECTURES = [*IMAGENET, *CIFAR, *MEDICAL, *HARD]
+ARCHITECTURES = [*IMAGENET, *CIFAR, *MEDICAL, *FACES, *HARD]

@@ -14,7 +14,7 @@ import argparse
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, fx, nn
@@ -24,13 +24,21 @@ from torch.utils._pytree import tree_leaves
 
 from obverse import Shadow
 from obverse._core.errors import BadInput
+from obverse._core.files import write_text
+from obverse._core.records import read_record, record_text
 from obverse.shadow import recovery
 
+from .._lab.places import RUNS
 from .catalogue import ARCHITECTURES, INSTALL, Architecture
 from .page import Coverage, Drawn, Net, page, row, write
 
 SETTLING = 4  # noise images that batch norms take their statistics from
 INPUTS = 2  # noise images that recovery is measured on, and as many others to calibrate with
+FITTED_INPUTS = 24  # noise images for the fitted reverse
+Reverse = Literal["transpose", "fitted"]
+
+
+PLACE = RUNS / "architectures"
 
 
 class MissingPackage(BadInput):
@@ -76,11 +84,12 @@ def settle(net: nn.Module, architecture: Architecture) -> tuple[nn.Module, Tenso
 
 
 def kinds_of(net: nn.Module) -> dict[str, int]:
-    """Leaf modules, functions and methods in the trace of a net, with counts; empty without a trace."""
+    """Leaf modules, functions and methods in the trace of a net, with counts; else its leaf modules."""
     try:
         graph = fx.symbolic_trace(net).graph
-    except Exception:
-        return {}
+    except Exception:  # then by what the net has
+        leaves = [type(one).__name__ for one in net.modules() if next(one.children(), None) is None]
+        return dict(sorted(Counter(leaves).items()))
     modules = dict(net.named_modules())
     names = []
     for node in graph.nodes:
@@ -122,7 +131,9 @@ def is_computed(h: Tensor, net: nn.Module, x: Tensor) -> bool:
 
 
 @torch.no_grad()
-def draw(net: nn.Module, shadow: Shadow, x: Tensor, layer: str, theory: float, calibrated: float) -> Drawn:
+def draw(
+    net: nn.Module, shadow: Shadow, x: Tensor, layer: str, theory: float | None, calibrated: float
+) -> Drawn:
     """One layer's shadows, and whether they are what shadows must be; scales as they are now."""
     h = shadow.infer(x, layer)
     first = shadow.of(x, layer, 0.5, torch.Generator().manual_seed(1))
@@ -152,7 +163,8 @@ def check(drawn: Drawn, x: Tensor) -> None:
         raise Wrong(f"shadows from {drawn.layer} are not a function of h and the generator alone")
     if not drawn.computed:
         raise Wrong(f"the net itself computes nothing like the h of {drawn.layer}")
-    if not all(torch.tensor([drawn.theory, drawn.calibrated, drawn.unrelated]).isfinite()):
+    errors = [one for one in (drawn.theory, drawn.calibrated, drawn.unrelated) if one is not None]
+    if not all(torch.tensor(errors).isfinite()):
         raise Wrong(f"the recovery error of {drawn.layer} is not finite")
 
 
@@ -167,18 +179,28 @@ def middle_layer(shadow: Shadow, x: Tensor) -> str:
     return min(wide, key=lambda name: abs(below.index(name) - len(below) // 2))
 
 
-def shadows(net: nn.Module, x: Tensor) -> tuple[int, Drawn, Drawn]:
-    """How many layers were found, and the shadows of the middle one and of the highest hidden one."""
+def shadows(net: nn.Module, x: Tensor) -> tuple[int, Drawn, Drawn, Reverse]:
+    """How many layers were found, and the shadows of the middle one and of the highest hidden one; by the
+    fitted reverse where the transpose has no way."""
     fresh, other = x[:INPUTS], x[INPUTS:]
-    shadow = Shadow(net, input_shape=tuple(x.shape[1:]))
+    shape = tuple(x.shape[1:])
+    theory: dict[str, float] = {}
+    try:
+        shadow = Shadow(net, input_shape=shape)
+    except BadInput as error:
+        if 'reverse="fitted"' not in str(error):
+            raise
+        shadow = Shadow(net, input_shape=shape, reverse="fitted")
+        other = torch.rand(FITTED_INPUTS, *shape, generator=torch.Generator().manual_seed(0))
     names = [middle_layer(shadow, fresh[:1]), shadow.default_layer]
-    theory = recovery(shadow, fresh, layers=names).errors
+    if shadow.reverse == "transpose":
+        theory = recovery(shadow, fresh, layers=names).errors
     shadow.calibrate(other)
     calibrated = recovery(shadow, fresh, layers=names).errors
-    drawn = [draw(net, shadow, fresh, name, theory[name], calibrated[name]) for name in names]
+    drawn = [draw(net, shadow, fresh, name, theory.get(name), calibrated[name]) for name in names]
     for one in drawn:
         check(one, fresh)
-    return len(shadow.layers), drawn[0], drawn[1]
+    return len(shadow.layers), drawn[0], drawn[1], shadow.reverse
 
 
 def sentence(error: Exception) -> str:
@@ -190,7 +212,7 @@ def sentence(error: Exception) -> str:
 def cover(architecture: Architecture) -> Net:
     """All there is to say of one architecture. A missing package is an error, anything else a finding."""
     net: nn.Module = nn.Identity()
-    found: tuple[int, Drawn | None, Drawn | None] = (0, None, None)
+    found: tuple[int, Drawn | None, Drawn | None, Reverse] = (0, None, None, "transpose")
     error = ""
     try:
         net = build(architecture)
@@ -213,13 +235,21 @@ def cover(architecture: Architecture) -> Net:
     )
 
 
+def kept(architecture: Architecture) -> Net:
+    """All there is to say of one architecture, written down when it is found: an interrupted run goes on."""
+    file = PLACE / f"{zlib.crc32(architecture.name.encode()):08x}.json"
+    if not file.exists():
+        write_text(file, record_text(cover(architecture), 1))
+    return read_record(file, Net, "net of the coverage table", 1)
+
+
 def run(only: Sequence[str] | None = None) -> None:
     """All nets into the results and the page; or those named, into the terminal alone."""
     torch.set_num_threads(1)
     nets = []
     for architecture in ARCHITECTURES:
         if only is None or architecture.name in only:
-            nets.append(cover(architecture))
+            nets.append(kept(architecture) if only is None else cover(architecture))
             print(" · ".join(cell for cell in row(nets[-1]) if cell), nets[-1].error, flush=True)
     coverage = Coverage(tuple(nets))
     print(coverage)
