@@ -112,7 +112,7 @@ def test_a_port_that_is_taken_is_told(obverse, run, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["nothere"], "or the directory of a run; got 'nothere'"),
+        (["nothere"], "No such file or folder: 'nothere'"),
         (["--data-root", "x"], "a run or a model with --data-root"),
         (["nothere:net"], "--data"),
         (["--data", "digits"], "a run or a model with --data"),

@@ -148,6 +148,7 @@ MISSING = [  # every argument and flag that names a file or folder to be read
     (["audit", "none", "--ablate", "--out", "audit"], "none"),
     (["memorize", "none.npz"], "none.npz"),
     (["ladder", "--data", "none.npz"], "none.npz"),
+    (["ladder", "--data", "digits", "--weights", "none.safetensors"], "none.safetensors"),
     (["diversity", "none"], "none"),
     (["diversity", "none.npz"], "none.npz"),
     (["report", "none"], "none"),
