@@ -90,7 +90,7 @@ def test_verdict_table_and_reasons(obverse, monkeypatch, tmp_path, width):
     assert lines[0].startswith("Not exact: ΔW from events alone is off by up to ")
     assert lines[-4:-1] == [*outlook(found), training(found)]
     assert lines[-1] == f"page: {tmp_path / 'out' / 'ladder.html'}"
-    table = lines[1:-3]
+    table = lines[1:-4]
     assert all(len(line) <= width for line in table)
     for heading in ("level", "focus", "broadness", "decorrelation", "ΔW gap"):
         assert heading in done.out
