@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from obverse._core.statistics import clopper_pearson, lower_limit
+from obverse.present.palette import LIGHT, LIGHT_INK
 
 from .._lab.drawing import new_figure, save
 from .._lab.places import DOCS, FIGURES
@@ -157,12 +158,12 @@ def draw(name: str, one: dict[str, Any]) -> None:
                 ha="center",
                 va="center",
                 fontsize=7,
-                color="white" if power > 0.6 else "black",
+                color="white" if power > 0.6 else LIGHT_INK[0],
             )
     for column, metric in enumerate(metrics):
         if broken(one["metrics"][metric]):
             for ends in ((0, len(faults)), (len(faults), 0)):
-                axes.plot((column, column + 1), ends, color="#b3261e", lw=1.4)
+                axes.plot((column, column + 1), ends, color=LIGHT[1], lw=1.4)
     axes.set_xlim(0, len(metrics))
     axes.set_ylim(len(faults), 0)
     axes.set_xticks([at + 0.5 for at in range(len(metrics))], metrics, rotation=60, ha="right", fontsize=7.5)

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from obverse.present.palette import LIGHT
+from obverse.present.palette import LIGHT, LIGHT_INK
 from obverse.weights._decomposition.marchenko_pastur import density
 
 from .._lab.drawing import new_figure, save, tidy
 from .._lab.places import FIGURES
 
 HEAT, FOUR = FIGURES / "zoo-heat.png", FIGURES / "zoo-figure-4.png"
-GREY = "#d5d5d5"
+GREY = LIGHT_INK[2]
 BEFORE, AFTER = LIGHT[0], LIGHT[1]
 
 
