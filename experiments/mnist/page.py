@@ -6,6 +6,7 @@ python -m experiments.mnist.page
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from math import sqrt
@@ -13,6 +14,7 @@ from typing import Any
 
 from obverse._core.statistics import mean_and_se
 from obverse._core.text import listed
+from obverse.claims import claims
 from obverse.present.palette import LIGHT
 from obverse.training._compare import paired_p_value
 
@@ -21,6 +23,7 @@ from .._lab.places import DOCS, EXPERIMENTS, FIGURES, ROOT
 from .._lab.result_files import read, with_names_of_today
 from .._lab.tables import differences, gaps, holm, percent, put_between_marks, table
 from .._lab.trials import key_of, read_results
+from ..claims import papers
 from . import labels as few
 from . import width as wide
 
@@ -131,6 +134,7 @@ def compared(name: str, errors: Mapping[str, list[float]]) -> dict[str, str]:
 
 def put_into_readme(errors: Mapping[str, list[float]], agree: Mapping[str, list[float]]) -> None:
     """What was measured, in sentences, between the two marks."""
+    published = papers.published()
     noise, against = "control: noise", compared("SHADOW", errors)
     shadows = (
         f"**Tuned alike, SHADOW training brings consistency and no accuracy.** MNIST with "
@@ -151,10 +155,16 @@ def put_into_readme(errors: Mapping[str, list[float]], agree: Mapping[str, list[
         f"images, falls from {share(small, 'untreated')} % to {share(small, 'bulk resampled')} % under the "
         "same treatment ([ablation](docs/ablation.md))."
     )
+    verdicts = Counter(
+        published[id][1].verdict
+        for id, claim in claims().items()
+        if claim.reading == "as printed" and not id.startswith("tools.")
+    )
     theorems = (
-        "**More than half of the statements hold as printed, and not all.** Every statement of four texts "
-        "that can be run was run, and why each of the others fails is said "
-        "([what the papers say](docs/papers.md))."
+        f"**{verdicts['held']} statements hold as printed, {verdicts['failed']} do not.** They are those of "
+        "five texts of theory that could be made to run, each against a simulation that does not know what "
+        "is predicted; why each of the others fails is said, and what is true in its place where that is "
+        "known ([what the papers say](docs/papers.md))."
     )
     items = "".join(
         textwrap.fill(f"- {text}", 120, subsequent_indent="  ") + "\n" for text in (shadows, signal, theorems)
