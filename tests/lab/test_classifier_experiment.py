@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sklearn.neural_network import MLPClassifier
 
+from experiments._lab.result_files import read
 from experiments.classifier import page
 from experiments.classifier.run import DATA, FOLDER, METHODS, SPLITS, score
 from obverse import ShadowClassifier
@@ -58,6 +59,6 @@ def test_the_page_says_where_the_difference_is_clear() -> None:
 
 
 def test_the_published_table_is_that_of_the_results() -> None:
-    entries = page.read(FOLDER / "accuracy.json")["entries"]
+    entries = read(FOLDER / "accuracy.json")["entries"]
     assert len(entries) == len(DATA) * len(METHODS) * len(SPLITS)
     assert page.text(entries) in (DOCS / "training.md").read_text(encoding="utf-8")
