@@ -136,17 +136,17 @@ RULES = ("FID above real", "Vendi below real", "precision below real", "recall b
 
 
 def draw(name: str, one: dict[str, Any]) -> None:
-    """Fault × metric: colour is power; a cross where there are more than 5 % false alarms."""
+    """Metric × fault: colour is power; a metric with more than 5 % false alarms is struck out."""
     from matplotlib.patches import Rectangle
 
     metrics = [metric for metric in (*OURS, *OTHERS, *RULES) if metric in one["metrics"]]
     faults = [fault for fault in MIDDLE if cell(one, fault, middle(one, fault)) is not None]
-    figure = new_figure(13, 6.6)
+    figure = new_figure(8.6, 1.6 + 0.27 * len(metrics))
     axes = figure.subplots()
-    for row, fault in enumerate(faults):
+    for column, fault in enumerate(faults):
         some = cell(one, fault, middle(one, fault))
         assert some is not None
-        for column, metric in enumerate(metrics):
+        for row, metric in enumerate(metrics):
             count, draws = some["found"].get(metric, (0, 0))
             power = count / max(1, draws)
             shade = 1 - 0.75 * power
@@ -157,22 +157,22 @@ def draw(name: str, one: dict[str, Any]) -> None:
                 share_said(count, draws),
                 ha="center",
                 va="center",
-                fontsize=7,
+                fontsize=8.5,
                 color="white" if power > 0.6 else LIGHT_INK[0],
             )
-    for column, metric in enumerate(metrics):
+    for row, metric in enumerate(metrics):
         if broken(one["metrics"][metric]):
-            for ends in ((0, len(faults)), (len(faults), 0)):
-                axes.plot((column, column + 1), ends, color=LIGHT[1], lw=1.4)
-    axes.set_xlim(0, len(metrics))
-    axes.set_ylim(len(faults), 0)
-    axes.set_xticks([at + 0.5 for at in range(len(metrics))], metrics, rotation=60, ha="right", fontsize=7.5)
+            axes.plot((0, len(faults)), (row + 0.5, row + 0.5), color=LIGHT[1], lw=1.4)
+    axes.set_xlim(0, len(faults))
+    axes.set_ylim(len(metrics), 0)
     said = [f"{fault}, {strength_said(fault, middle(one, fault))}" for fault in faults]
-    axes.set_yticks([at + 0.5 for at in range(len(faults))], said, fontsize=8)
+    axes.set_xticks([at + 0.5 for at in range(len(faults))], said, rotation=45, ha="left", fontsize=9)
+    axes.xaxis.tick_top()
+    axes.set_yticks([at + 0.5 for at in range(len(metrics))], metrics, fontsize=9)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    title = f"{SPACES[name]}, {one['size']:,} samples: % of generators with the fault that are found"
-    axes.set_title(f"{title}; crossed out: blames real data too often", fontsize=10, loc="left")
+    said_of = f"{SPACES[name]}, {one['size']:,} samples: % of generators with the fault that are found"
+    axes.set_xlabel(f"{said_of};\nstruck out: blames real data too often", fontsize=9.5, loc="left")
     save(figure, FIGURES / FILES[name])
 
 
