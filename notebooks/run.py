@@ -58,9 +58,20 @@ def execute(path: Path) -> Any:
         client.execute(env=os.environ | {"PYTHONWARNINGS": "error::UserWarning:obverse"})
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = [tidy(one) for one in cell.outputs]
+            cell.outputs = [tidy(one) for one in joined(cell.outputs)]
     notebook.metadata = METADATA | {"obverse": {"code": digest(notebook)}}
     return notebook
+
+
+def joined(outputs: list[Any]) -> list[Any]:
+    """What a cell printed to one stream, in one piece: in how many it comes is a matter of time."""
+    kept: list[Any] = []
+    for one in outputs:
+        if kept and "text" in one and "text" in kept[-1] and kept[-1]["name"] == one["name"]:
+            kept[-1]["text"] += one["text"]
+        else:
+            kept.append(one)
+    return kept
 
 
 def tidy(output: Any) -> Any:

@@ -104,6 +104,15 @@ def test_it_runs_from_empty(path: Path, runner: ModuleType) -> None:
         assert kinds == [(one["output_type"], sorted(one.get("data", ()))) for one in kept["outputs"]]
 
 
+def test_what_is_printed_is_kept_in_one_piece(runner: ModuleType) -> None:
+    import nbformat
+
+    out, err = ({"output_type": "stream", "name": name} for name in ("stdout", "stderr"))
+    image = nbformat.v4.new_output("display_data", data={"text/plain": "a figure"})
+    pieces = [out | {"text": "a"}, out | {"text": "b"}, err | {"text": "c"}, image, out | {"text": "d"}]
+    assert runner.joined(pieces) == [out | {"text": "ab"}, err | {"text": "c"}, image, out | {"text": "d"}]
+
+
 def test_what_only_a_running_notebook_shows_is_left_out(runner: ModuleType) -> None:
     import nbformat
 

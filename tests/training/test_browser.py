@@ -25,7 +25,8 @@ def test_page_is_whole_quiet_and_readable(
 ) -> None:
     shown = check_page(browser, pages[kind], (size, scheme), kind, texts=100)
     assert browser.execute_script("return innerWidth") == size[0]
-    assert len(shown) == (49 if kind == "comparison" else 45)  # 10 classes × 4 triples, and the figures
+    # 18 lead, then 10 classes × 4, and the figures
+    assert len(shown) == (67 if kind == "comparison" else 63)
     assert min(min(one["width"], one["height"]) for one in shown) > 20
     page = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert (contrast(page, "rgb(0, 0, 0)") < 2) == (scheme == "dark")
