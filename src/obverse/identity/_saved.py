@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .._core import BadInput, load_tensors, save_tensors
+from .._core import BadInput, NoSuchFile, load_tensors, save_tensors
 from ..nets import ResidualMemory
 
 
@@ -17,5 +17,7 @@ def load_memory(path: str | Path) -> ResidualMemory:
     """The net in a file; names, sizes and types that are not those of such a net are refused."""
     try:
         return ResidualMemory(load_tensors(Path(path)))
+    except NoSuchFile:
+        raise
     except BadInput as error:
         raise BadInput(f"a memorizing net in {path}", got=f"this: {error}", do="restore it") from None
